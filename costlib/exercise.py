@@ -1,0 +1,144 @@
+"""Whose answer does a call get, the learner's or the reference's? One variable decides, LAB_MODULE.
+
+    costlib      only the learner's body; an empty one raises Unfilled and says where to go
+    solutions    only the reference
+    (not set)    the learner's body where it is written, else the reference, saying so once
+
+This is the one place where costlib reaches `solutions`.
+"""
+
+import contextlib
+import functools
+import importlib
+import inspect
+import os
+import re
+import sys
+from contextvars import ContextVar
+from pathlib import Path
+
+from costlib.domain import ManifestError, checker
+from costlib.ledger import Ledger
+
+ROOT = Path(__file__).resolve().parent.parent
+MODES = ("costlib", "solutions")
+_chosen = ContextVar("chosen", default=(None, None))
+_said = set()
+
+
+class Unfilled(NotImplementedError):
+    """The body of an exercise that nobody has written yet."""
+
+
+class NoSolutions(RuntimeError):
+    """The reference was asked for where there is none (a class's edition)."""
+
+
+def lab_module() -> str | None:
+    """The value of LAB_MODULE, or None where it is not set; anything else than MODES is refused."""
+    mode = os.environ.get("LAB_MODULE") or None
+    if mode is not None and mode not in MODES:
+        raise ManifestError("ENUM", f"LAB_MODULE={mode!r}; allowed: {', '.join(MODES)}, or not set")
+    return mode
+
+
+@contextlib.contextmanager
+def using(mode: str, alone: str | None = None):
+    """Override LAB_MODULE for a block. With `alone`, one exercise runs the learner's body and
+    everything it calls is answered by the reference, so that one mistake shows in one place."""
+    token = _chosen.set((mode, alone))
+    try:
+        yield
+    finally:
+        _chosen.reset(token)
+
+
+def exercise(hole=None, *, unit: str | None = None, convention: str = ""):
+    """Turn an empty function into an exercise whose answer is the function of the same name in the
+    same-named module of `solutions`.
+
+    Arguments are checked against the annotations before either body runs. With `unit`, the body
+    returns a plain dict of named integers and the caller gets a Ledger with that unit and convention.
+    """
+    if hole is None:
+        return functools.partial(exercise, unit=unit, convention=convention)
+    name = f"{hole.__module__.rpartition('.')[2]}.{hole.__name__}"
+    parameters = inspect.signature(hole).parameters
+    checks = {p.name: checker(p.annotation) for p in parameters.values()}
+
+    @functools.wraps(hole)
+    def call(*args, **kwargs):
+        for parameter, value in (*zip(parameters, args), *kwargs.items()):
+            if parameter in checks:
+                checks[parameter](parameter, value)
+        rows = _answer(name, hole, args, kwargs)
+        if unit is None:
+            return rows
+        if type(rows) is not dict:
+            raise ManifestError("RETURN", f"{name} returns a dict of named integers, not {type(rows).__name__}")
+        return Ledger(rows, unit, convention)
+
+    call.exercise = name
+    return call
+
+
+def _answer(name, hole, args, kwargs):
+    mode, alone = _chosen.get()
+    mode = mode or lab_module()
+    if alone is not None:
+        mode = "costlib" if name == alone else "solutions"
+    if mode == "solutions":
+        return reference(name)(*args, **kwargs)
+    try:
+        return hole(*args, **kwargs)
+    except Unfilled as empty:
+        if empty.args:  # a hole further down, which has said its name already
+            raise
+        if mode == "costlib":
+            raise Unfilled(where(hole)) from None
+    try:
+        body = reference(name)
+    except NoSolutions:
+        raise Unfilled(where(hole)) from None
+    if name not in _said:
+        _said.add(name)
+        print(f"note: {name} is not written yet; the reference answers (lab {lab_of(hole)})", file=sys.stderr)
+    return body(*args, **kwargs)
+
+
+def reference(name: str):
+    """The reference body of an exercise, `params.attention_weights` for instance."""
+    module, _, function = name.partition(".")
+    try:
+        return getattr(importlib.import_module(f"solutions.{module}"), function)
+    except ModuleNotFoundError as missing:
+        if missing.name not in ("solutions", f"solutions.{module}"):
+            raise
+        raise NoSolutions(
+            "this edition of the course has no solutions/ folder: unset LAB_MODULE, or set LAB_MODULE=costlib"
+        ) from None
+
+
+def lab_of(hole) -> str:
+    """The number of the lab that an exercise belongs to, as its module declares it."""
+    return hole.__globals__["LAB"]
+
+
+def source_of(hole) -> tuple[str, str]:
+    """(page, section label) from the `Source:` line of a docstring."""
+    document, chapter, label = re.search(r"Source: (W|M) (\w+), (\S+?)\.?$", inspect.getdoc(hole), re.M).groups()
+    folder = ROOT / "chapters" / {"W": "warmup", "M": "ledger"}[document]
+    pages = sorted(folder.glob(f"{chapter.removeprefix('0x').lower():0>2}_*.md"))
+    return (pages[0].relative_to(ROOT).as_posix() if pages else f"{document} {chapter}"), label
+
+
+def where(hole) -> str:
+    """What to read, what to write and what to run: the text of Unfilled."""
+    file, line = Path(hole.__code__.co_filename), hole.__code__.co_firstlineno
+    page, label = source_of(hole)
+    return (
+        f"{hole.__name__} is not written yet\n"
+        f"  write  {file.relative_to(ROOT) if file.is_relative_to(ROOT) else file}:{line}\n"
+        f"  read   {page}, section {label}\n"
+        f"  check  make lab LAB={lab_of(hole)}"
+    )
