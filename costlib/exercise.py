@@ -71,7 +71,7 @@ def exercise(hole=None, *, unit: str | None = None, convention: str = ""):
         for parameter, value in (*zip(parameters, args), *kwargs.items()):
             if parameter in checks:
                 checks[parameter](parameter, value)
-        rows = _answer(name, hole, args, kwargs)
+        rows = _answer(name, call.__wrapped__, args, kwargs)
         if unit is None:
             return rows
         if type(rows) is not dict:
@@ -82,7 +82,7 @@ def exercise(hole=None, *, unit: str | None = None, convention: str = ""):
     return call
 
 
-def _answer(name, hole, args, kwargs):
+def _answer(name, body, args, kwargs):
     mode, alone = _chosen.get()
     mode = mode or lab_module()
     if alone is not None:
@@ -90,20 +90,20 @@ def _answer(name, hole, args, kwargs):
     if mode == "solutions":
         return reference(name)(*args, **kwargs)
     try:
-        return hole(*args, **kwargs)
+        return body(*args, **kwargs)
     except Unfilled as empty:
         if empty.args:  # a hole further down, which has said its name already
             raise
         if mode == "costlib":
-            raise Unfilled(where(hole)) from None
+            raise Unfilled(where(body)) from None
     try:
-        body = reference(name)
+        answer = reference(name)
     except NoSolutions:
-        raise Unfilled(where(hole)) from None
+        raise Unfilled(where(body)) from None
     if name not in _said:
         _said.add(name)
-        print(f"note: {name} is not written yet; the reference answers (lab {lab_of(hole)})", file=sys.stderr)
-    return body(*args, **kwargs)
+        print(f"note: {name} is not written yet; the reference answers (lab {lab_of(body)})", file=sys.stderr)
+    return answer(*args, **kwargs)
 
 
 def reference(name: str):
@@ -117,6 +117,12 @@ def reference(name: str):
         raise NoSolutions(
             "this edition of the course has no solutions/ folder: unset LAB_MODULE, or set LAB_MODULE=costlib"
         ) from None
+
+
+def is_empty(call) -> bool:
+    """Whether the body of an exercise is nothing but its docstring and `raise Unfilled`."""
+    code = call.__wrapped__.__code__
+    return code.co_names == ("Unfilled",) and code.co_nlocals == code.co_argcount + code.co_kwonlyargcount
 
 
 def lab_of(hole) -> str:

@@ -88,15 +88,10 @@ def block(arch: ArchitectureManifest) -> Ledger:
     """Return {"attention.weights", "attention.biases", "mlp.weights", "mlp.biases", "norms"} of one
     block with a dense MLP of arch.intermediate_size.
 
-    norms: arch.norms_per_block norms of width d and, with qk_norm, `qk_norm_scalars`.
+    norms: arch.norms_per_block norms of width d, and arch.qk_norm_scalars beside them.
     Source: M 0x02, 0x02E.
     """
     raise Unfilled
-
-
-def qk_norm_scalars(arch: ArchitectureManifest) -> int:
-    """Scales that normalize queries and keys in one block: over one head each, or over the packed width."""
-    return {"none": 0, "per-head": 2 * arch.head_dim, "packed": arch.d_q + arch.d_kv}[arch.qk_norm]
 
 
 @exercise(unit="scalars", convention="one mixture of experts, in place of one block's MLP")
@@ -105,6 +100,7 @@ def expert_block(arch: ArchitectureManifest) -> Ledger:
 
     The router is one [num_experts, d] matrix; of the routed experts, experts_per_token are active
     for a token and the rest idle; shared experts always run. All have experts.intermediate_size.
+    Refused: a manifest without experts (MISSING).
     Source: M 0x02, 0x02E.
     """
     raise Unfilled
@@ -128,6 +124,7 @@ def ledger(arch: ArchitectureManifest) -> Ledger:
 def unique_scalars(tensors: tuple[Tensor, ...]) -> int:
     """Scalars of stored tensors, one that is an alias of another counted once.
 
+    numel is the product of the shape. Unit: scalars.
     Source: M 0x02, 0x02A.
     """
     raise Unfilled
@@ -157,51 +154,3 @@ def coordinates(arch: ArchitectureManifest) -> dict:
     Source: M 0x02, 0x02I.
     """
     raise Unfilled
-
-
-def tensor_rows(arch: ArchitectureManifest) -> tuple[Tensor, ...]:
-    """Every tensor a checkpoint of this model stores: name, shape in stored axes, dtype, alias.
-
-    Names follow Llama's state_dict where it has them. A tied head is a row with `alias_of`.
-    Source: M 0x02, 0x02A.
-    """
-    d, e = arch.hidden_size, arch.experts
-    rows = []
-
-    def add(name, shape, bias=False, alias_of=None):
-        rows.append(Tensor(name=f"{name}.weight", shape=shape, alias_of=alias_of))
-        if bias:
-            rows.append(Tensor(name=f"{name}.bias", shape=shape[:1]))
-
-    def mlp(prefix, width, bias=False):
-        for name in ("gate_proj", "up_proj", "down_proj")[arch.mlp == "two-matrix" :]:
-            add(f"{prefix}.{name}", (d, width) if name == "down_proj" else (width, d), bias)
-
-    def norm(name, width):
-        add(name, (width,), arch.norm == "layernorm")
-
-    add("model.embed_tokens", (arch.vocab_size, d))
-    if arch.position == "learned":
-        add("model.embed_positions", (arch.max_positions, d))
-    for i in range(arch.num_layers):
-        layer, qkv = f"model.layers.{i}", arch.attention_bias != "none"
-        for j in range(arch.norms_per_block):
-            norm(f"{layer}.{('input_layernorm', 'post_attention_layernorm')[j] if j < 2 else f'norm_{j}'}", d)
-        for name, width in (("q_proj", arch.d_q), ("k_proj", arch.d_kv), ("v_proj", arch.d_kv)):
-            add(f"{layer}.self_attn.{name}", (width, d), qkv)
-        add(f"{layer}.self_attn.o_proj", (d, arch.d_q), arch.attention_bias == "all")
-        for name, width in (("q_norm", arch.d_q), ("k_norm", arch.d_kv)):
-            if arch.qk_norm != "none":
-                add(f"{layer}.self_attn.{name}", (arch.head_dim if arch.qk_norm == "per-head" else width,))
-        if e and i >= e.first_dense_layers:
-            add(f"{layer}.mlp.gate", (e.num_experts, d))
-            for j in range(e.num_experts):
-                mlp(f"{layer}.mlp.experts.{j}", e.intermediate_size)
-            for j in range(e.shared_experts):
-                mlp(f"{layer}.mlp.shared_experts.{j}", e.intermediate_size)
-        else:
-            mlp(f"{layer}.mlp", arch.intermediate_size, arch.mlp_bias)
-    if arch.final_norm:
-        norm("model.norm", d)
-    add("lm_head", (arch.vocab_size, d), arch.head_bias, "model.embed_tokens.weight" if arch.tie_word_embeddings else None)
-    return (*rows, *arch.extra_trainable_sets)

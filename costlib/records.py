@@ -82,10 +82,14 @@ def _build(cls, data):
 
 def _convert(hint, value):
     """JSON lists become tuples and JSON objects become the record that the annotation names."""
-    inner = [part for part in (hint, *typing.get_args(hint)) if isinstance(part, type) and issubclass(part, Record)]
+    inner = typing.get_args(hint)
     if isinstance(value, list):
-        return tuple(_convert(inner[0], item) if inner else _convert(None, item) for item in value)
-    return _build(inner[0], value) if isinstance(value, dict) and inner else value
+        return tuple(_convert(inner[0] if inner else None, item) for item in value)
+    if isinstance(value, dict) and typing.get_origin(hint) is not tuple:
+        for part in (hint, *inner):
+            if isinstance(part, type) and issubclass(part, Record):
+                return _build(part, value)
+    return value
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -200,6 +204,11 @@ class ArchitectureManifest(Record):
     def d_kv(self) -> int:
         """Packed key (or value) width H_kv * d_h."""
         return self.num_key_value_heads * self.head_dim
+
+    @property
+    def qk_norm_scalars(self) -> int:
+        """Scales that normalize queries and keys in one block: over one head each, or over the packed width."""
+        return {"none": 0, "per-head": 2 * self.head_dim, "packed": self.d_q + self.d_kv}[self.qk_norm]
 
     @property
     def expert_layers(self) -> int:

@@ -46,5 +46,11 @@ def short(value, digits: int = 1) -> str:
 
 
 def in_bytes(value: int, digits: int = 2) -> str:
-    """Exact bytes with GB (10**9) and GiB (2**30) beside them."""
-    return f"{value:,} B = {fixed(Fraction(value, GB), digits)} GB = {fixed(Fraction(value, GIB), digits)} GiB"
+    """Exact bytes with the decimal and the binary unit beside them: GB is 10**9, GiB is 2**30."""
+    for step, (decimal, binary) in ((3, ("GB", "GiB")), (2, ("MB", "MiB")), (1, ("kB", "KiB"))):
+        if value >= 1000**step:
+            return (
+                f"{value:,} B = {fixed(Fraction(value, 1000**step), digits)} {decimal}"
+                f" = {fixed(Fraction(value, 1024**step), digits)} {binary}"
+            )
+    return f"{value:,} B"

@@ -1,6 +1,7 @@
 """Reference answers of Lab 03. Other exercises are called through costlib, so that filled and empty holes mix."""
 
 from costlib import params
+from costlib.domain import require
 
 
 def attention_weights(arch):
@@ -44,12 +45,13 @@ def block(arch):
         "attention.biases": params.attention_biases(arch),
         "mlp.weights": params.mlp_weights(arch, arch.intermediate_size),
         "mlp.biases": params.mlp_biases(arch),
-        "norms": arch.norms_per_block * params.norm_scalars(arch, arch.hidden_size) + params.qk_norm_scalars(arch),
+        "norms": arch.norms_per_block * params.norm_scalars(arch, arch.hidden_size) + arch.qk_norm_scalars,
     }
 
 
 def expert_block(arch):
     experts = arch.experts
+    require(experts is not None, "MISSING", f"{arch.manifest_id} declares no experts")
     expert = params.mlp_weights(arch, experts.intermediate_size)
     return {
         "router": experts.num_experts * arch.hidden_size,

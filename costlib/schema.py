@@ -1,0 +1,65 @@
+"""Which tensors does a checkpoint store? Names, stored shapes and aliases of a manifest's model."""
+
+from costlib.records import ArchitectureManifest, StateEntry, Tensor
+
+
+def tensor_rows(arch: ArchitectureManifest) -> tuple[Tensor, ...]:
+    """Every tensor a checkpoint of this model stores: name, shape in stored axes, dtype, alias.
+
+    Names follow Llama's state_dict where it has them. A tied head is a row with `alias_of`.
+    Source: M 0x02, 0x02A.
+    """
+    d, e = arch.hidden_size, arch.experts
+    rows = []
+
+    def add(name, shape, bias=False, alias_of=None):
+        rows.append(Tensor(name=f"{name}.weight", shape=shape, alias_of=alias_of))
+        if bias:
+            rows.append(Tensor(name=f"{name}.bias", shape=shape[:1]))
+
+    def mlp(prefix, width, bias=False):
+        for name in ("gate_proj", "up_proj", "down_proj")[arch.mlp == "two-matrix" :]:
+            add(f"{prefix}.{name}", (d, width) if name == "down_proj" else (width, d), bias)
+
+    def norm(name, width):
+        add(name, (width,), arch.norm == "layernorm")
+
+    add("model.embed_tokens", (arch.vocab_size, d))
+    if arch.position == "learned":
+        add("model.embed_positions", (arch.max_positions, d))
+    for i in range(arch.num_layers):
+        layer, qkv = f"model.layers.{i}", arch.attention_bias != "none"
+        for j in range(arch.norms_per_block):
+            norm(f"{layer}.{('input_layernorm', 'post_attention_layernorm')[j] if j < 2 else f'norm_{j}'}", d)
+        for name, width in (("q_proj", arch.d_q), ("k_proj", arch.d_kv), ("v_proj", arch.d_kv)):
+            add(f"{layer}.self_attn.{name}", (width, d), qkv)
+        add(f"{layer}.self_attn.o_proj", (d, arch.d_q), arch.attention_bias == "all")
+        for name, width in (("q_norm", arch.d_q), ("k_norm", arch.d_kv)):
+            if arch.qk_norm != "none":
+                add(f"{layer}.self_attn.{name}", (arch.head_dim if arch.qk_norm == "per-head" else width,))
+        if e and i >= e.first_dense_layers:
+            add(f"{layer}.mlp.gate", (e.num_experts, d))
+            for j in range(e.num_experts):
+                mlp(f"{layer}.mlp.experts.{j}", e.intermediate_size)
+            for j in range(e.shared_experts):
+                mlp(f"{layer}.mlp.shared_experts.{j}", e.intermediate_size)
+        else:
+            mlp(f"{layer}.mlp", arch.intermediate_size, arch.mlp_bias)
+    if arch.final_norm:
+        norm("model.norm", d)
+    add("lm_head", (arch.vocab_size, d), arch.head_bias, "model.embed_tokens.weight" if arch.tie_word_embeddings else None)
+    return (*rows, *arch.extra_trainable_sets)
+
+
+def state_entries(tensors: tuple[Tensor, ...], frozen: tuple[str, ...] = ()) -> tuple[StateEntry, ...]:
+    """What a model with these tensors shows: an alias shares its original's storage; the tensors whose
+    names start with one of `frozen` are not trainable."""
+    return tuple(
+        StateEntry(
+            name=tensor.name,
+            shape=tensor.shape,
+            storage=tensor.alias_of or tensor.name,
+            trainable=not (tensor.alias_of or tensor.name).startswith(frozen),
+        )
+        for tensor in tensors
+    )

@@ -1,0 +1,211 @@
+"""The loop a learner lives in: check, hint, card, progress. What is right comes first."""
+
+import contextlib
+import html
+import importlib
+import inspect
+import sys
+from fractions import Fraction
+
+from costlib.domain import ManifestError
+from costlib.exercise import ROOT, source_of
+from costlib.hardware import Chip
+from costlib.ledger import Ledger
+from costlib.records import ArchitectureManifest, Record
+from costlib.units import fixed
+from labs import judge, spec
+
+MARK = {"right": "+", "wrong": "x", "empty": "."}
+
+
+class BrokenFile(Exception):
+    """The exercise file cannot be read by Python; the text says where."""
+
+
+def show(value) -> str:
+    """An argument or an answer as one reads it: integers with thousands separators, records by name."""
+    if isinstance(value, judge.Raised):
+        return f"{type(value.error).__name__} raised"
+    if isinstance(value, spec.Refused):
+        return f"ManifestError {value.code}"
+    if type(value) in (int, Fraction):
+        return fixed(value) if Fraction(value).denominator == 1 else str(value)
+    if isinstance(value, (Ledger, dict)):
+        return "{" + ", ".join(f"{name}: {show(part)}" for name, part in value.items()) + "}"
+    if isinstance(value, Chip):
+        return f'chip("{value.name}")'
+    if isinstance(value, ArchitectureManifest):
+        return f"MANIFESTS[{value.manifest_id!r}]"
+    if isinstance(value, tuple) and value and isinstance(value[0], Record):
+        return "(" + ", ".join(part.name for part in value) + ")"
+    if isinstance(value, tuple):
+        return "(" + ", ".join(map(show, value)) + ")"
+    return repr(value)
+
+
+def fresh(lab: spec.Lab) -> None:
+    """Read the exercise file anew, or say in one sentence why Python cannot."""
+    name = f"costlib.{lab.module}"
+    try:
+        importlib.reload(sys.modules[name]) if name in sys.modules else importlib.import_module(name)
+    except SyntaxError as error:
+        raise BrokenFile(f"{file_of(lab)}, line {error.lineno}: {error.msg}\n  {(error.text or '').strip()}") from None
+    except Exception as error:
+        raise BrokenFile(f"{file_of(lab)} cannot be imported: {type(error).__name__}: {error}") from None
+
+
+def file_of(lab: spec.Lab) -> str:
+    return f"costlib/{lab.module}.py"
+
+
+def place(lab: spec.Lab, exercise: spec.Exercise) -> str:
+    hole = inspect.unwrap(getattr(judge.lab_module(lab), exercise.name))
+    return f"{file_of(lab)}:{hole.__code__.co_firstlineno}"
+
+
+def reading(lab: spec.Lab, exercise: spec.Exercise) -> str:
+    page, label = source_of(getattr(judge.lab_module(lab), exercise.name))
+    return f"{page}, section {label}"
+
+
+def explain(lab: spec.Lab, outcome: judge.Outcome) -> str:
+    """At most six lines on one exercise: what is right, the first failing case, what kind of mistake, where next."""
+    exercise, name = outcome.exercise, outcome.exercise.name
+    if outcome.status == "right":
+        solution = f"solutions/{lab.module}.py"
+        compare = f" Compare with {solution}." if (ROOT / solution).exists() else ""
+        return f"{name}: all {outcome.total} cases right.{compare}"
+    hint = f"make hint LAB={lab.number} EX={name}"
+    if outcome.status == "empty":
+        return (
+            f"{name} is not written yet: {exercise.lines} line(s), about {exercise.minutes} min.\n"
+            f"  write  {place(lab, exercise)}\n  read   {reading(lab, exercise)}\n  hint   {hint}"
+        )
+    case, wanted, got = outcome.failing[0]
+    arguments = ", ".join(f"{key}={show(value)}" for key, value in judge.bound(lab, exercise, case).items())
+    return (
+        f"{name}: {outcome.right} of {outcome.total} cases right. This one is not:\n"
+        f"  {name}({arguments})\n"
+        f"    expected  {show(wanted)}\n    got       {show(got)}\n"
+        f"  {outcome.diagnosis or 'No known mistake gives this answer. Work the case by hand, with every size 1, then with one size 2.'}\n"
+        f"  read {reading(lab, exercise)}; or {hint}"
+    )
+
+
+def judge_lab(lab: spec.Lab) -> list[judge.Outcome]:
+    fresh(lab)
+    return [judge.judge(lab, exercise) for exercise in lab.exercises]
+
+
+def report(number: str, name: str | None = None) -> tuple[str, bool]:
+    """(what `make lab` prints, whether nothing that is written is wrong)."""
+    lab = spec.load(number)
+    if name:
+        fresh(lab)
+        outcomes = [judge.judge(lab, lab[name])]
+    else:
+        outcomes = judge_lab(lab)
+    points = sum(o.exercise.points for o in outcomes if o.status == "right")
+    lines = []
+    if not name:
+        wide = max(len(exercise.name) for exercise in lab.exercises)
+        most = sum(exercise.points for exercise in lab.exercises)
+        right = sum(o.status == "right" for o in outcomes)
+        lines.append(f"Lab {lab.number}, {lab.title}: {right} of {len(outcomes)} right, {points} of {most} points")
+        lines += [
+            f"  {MARK[o.status]} {o.exercise.name:<{wide}}  "
+            + {"right": "right", "empty": "not written", "wrong": f"{o.right} of {o.total} cases right"}[o.status]
+            for o in outcomes
+        ]
+        lines.append("")
+    ahead = [o for o in outcomes if o.status == "wrong"] or [o for o in outcomes if o.status == "empty"] or outcomes[-1:]
+    if points == sum(exercise.points for exercise in lab.exercises) and not name:
+        lines.append(f"The whole lab is right. Compare with solutions/{lab.module}.py, then `make progress` for the next one.")
+    else:
+        lines.append(explain(lab, ahead[0]))
+    return "\n".join(lines), not any(o.status == "wrong" for o in outcomes)
+
+
+def check(name: str) -> None:
+    """Judge one exercise as its file stands now and print what to do next."""
+    with _sentences():
+        lab, exercise = spec.find(name)
+        fresh(lab)
+        print(explain(lab, judge.judge(lab, exercise)))
+
+
+def hint(name: str, number: int = 1) -> None:
+    """Print one hint; the next one is a call further."""
+    with _sentences():
+        print(hint_text(*spec.find(name), number))
+
+
+def hint_text(lab: spec.Lab, exercise: spec.Exercise, number: int) -> str:
+    hints = exercise.hints
+    if not 1 <= number <= len(hints):
+        raise ManifestError("RANGE", f"N = {number}; {exercise.name} has hints 1 to {len(hints)}")
+    more = f"make hint LAB={lab.number} EX={exercise.name} N={number + 1}"
+    after = f"Next: {more}" if number < len(hints) else f"That was the last one. Read {reading(lab, exercise)}."
+    return f"Hint {number} of {len(hints)} for {exercise.name}: {hints[number - 1]}\n{after}"
+
+
+@contextlib.contextmanager
+def _sentences():
+    """In a notebook a refusal is a sentence, not a traceback."""
+    try:
+        yield
+    except (ManifestError, BrokenFile) as error:
+        print(error)
+
+
+def progress() -> str:
+    """Every lab with what is written and what passes, and the one thing to do next."""
+    lines, following = [], None
+    for number in spec.numbers():
+        lab = spec.load(number)
+        try:
+            outcomes = judge_lab(lab)
+        except BrokenFile as error:
+            lines.append(f"Lab {number}  {lab.module:<12} {error}")
+            following = following or f"mend {file_of(lab)}"
+            continue
+        marks = "".join(MARK[o.status] for o in outcomes)
+        right = sum(o.status == "right" for o in outcomes)
+        lines.append(f"Lab {number}  {lab.module:<12} [{marks}]  {right} of {len(outcomes)} right")
+        first = next((o for o in outcomes if o.status != "right"), None)
+        if first and not following:
+            verb = "write" if first.status == "empty" else "mend"
+            following = f"{verb} {first.exercise.name} in {place(lab, first.exercise)}, then make lab LAB={number}"
+    lines.append("  + right   x wrong   . not written")
+    lines.append(f"Next: {following}" if following else "Everything is right.")
+    return "\n".join(lines)
+
+
+class card:
+    """What one exercise asks for, as a card in a page: file, lines, minutes, folded hints."""
+
+    def __init__(self, name: str):
+        self.lab, self.exercise = spec.find(name)
+
+    def __repr__(self):
+        e = self.exercise
+        return (
+            f"Exercise {e.name} (lab {self.lab.number}, {file_of(self.lab)}): {e.lines} line(s), "
+            f"about {e.minutes} min, {e.points} point(s). Check: make lab LAB={self.lab.number}"
+        )
+
+    def _repr_html_(self):
+        e, lab = self.exercise, self.lab
+        function = inspect.unwrap(getattr(judge.lab_module(lab), e.name))
+        asked = html.escape(inspect.getdoc(function).split("\n\n")[0])
+        hints = "".join(
+            f"<details><summary>Hint {i}</summary><p>{html.escape(text)}</p></details>"
+            for i, text in enumerate(e.hints, 1)
+        )
+        return (
+            f"<div class='exercise-card'><p><strong>Exercise: <code>{e.name}</code></strong> "
+            f"in <code>{file_of(lab)}</code> &middot; {e.lines} line{'s' * (e.lines > 1)} &middot; "
+            f"about {e.minutes} min &middot; {e.points} point{'s' * (e.points > 1)}</p><p>{asked}</p>{hints}"
+            f"<p>Check it: <code>make lab LAB={lab.number}</code>, "
+            f"or <code>labs.check(\"{e.name}\")</code> in a cell.</p></div>"
+        )

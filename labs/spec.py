@@ -1,0 +1,115 @@
+"""What is a lab? Exercises in order, each with cases, named wrong models, hints and shapes to draw from.
+
+The one source for the learner's check, `pytest labs`, grading, drills and the cards in the pages.
+Expected values are written down, never computed by the code under test.
+"""
+
+import functools
+import importlib
+import itertools
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from costlib.domain import ManifestError
+
+
+@dataclass(frozen=True)
+class Refused:
+    """The expectation that a call raises ManifestError with this code."""
+
+    code: str
+
+
+@dataclass(frozen=True)
+class Case:
+    args: tuple
+    kwargs: Mapping
+    expected: object = None
+
+    def gives(self, value) -> "Case":
+        return Case(self.args, self.kwargs, value)
+
+    def refuses(self, code: str) -> "Case":
+        return Case(self.args, self.kwargs, Refused(code))
+
+
+def given(*args, **kwargs) -> Case:
+    """`given(1, 2, 3).gives(12)`, `given(1.0, 2, 3).refuses("TYPE")`."""
+    return Case(args, kwargs)
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """A mistake with a name: a model of it with the exercise's own arguments, and what to tell its author."""
+
+    name: str
+    model: Callable
+    text: str
+
+
+@dataclass(frozen=True)
+class Exercise:
+    """One function to write. `shapes` maps a parameter (or a tuple of them) to realistic values."""
+
+    name: str
+    points: int
+    minutes: int
+    lines: int
+    hints: tuple[str, ...]
+    cases: tuple[Case, ...]
+    wrong: tuple[Wrong, ...]
+    shapes: Mapping
+
+    def draws(self, count: int = 6, seed: str = "0") -> list[Case]:
+        """Further cases, the same for the same seed; their answers come from the reference."""
+        rng, cases = random.Random(f"{self.name}/{seed}"), []
+        for _ in range(count):
+            kwargs = {}
+            for names, values in self.shapes.items():
+                value = rng.choice(values)
+                kwargs |= {names: value} if isinstance(names, str) else dict(zip(names, value, strict=True))
+            cases.append(Case((), kwargs))
+        return cases
+
+
+@dataclass(frozen=True)
+class Lab:
+    number: str
+    title: str
+    module: str
+    exercises: tuple[Exercise, ...]
+
+    def __getitem__(self, name: str) -> Exercise:
+        for exercise in self.exercises:
+            if exercise.name == name:
+                return exercise
+        names = ", ".join(exercise.name for exercise in self.exercises)
+        raise ManifestError("ENUM", f"EX = {name!r}; the exercises of lab {self.number} are {names}")
+
+
+@functools.cache
+def numbers() -> dict[str, str]:
+    """Lab number -> module of its spec, from the files that are there."""
+    files = sorted(Path(__file__).parent.glob("lab[0-9][0-9]_*.py"))
+    return {file.stem[3:5]: f"labs.{file.stem}" for file in files}
+
+
+def load(number: str) -> Lab:
+    """The lab of that number; "1" and "01" are the same."""
+    name = numbers().get(f"{number:0>2}")
+    if name is None:
+        raise ManifestError("ENUM", f"LAB = {number!r}; the labs are {', '.join(numbers())}")
+    return importlib.import_module(name).LAB
+
+
+def find(name: str) -> tuple[Lab, Exercise]:
+    """The exercise of that name in whichever lab has it; `params.block` and `block` both work."""
+    labs = [load(number) for number in numbers()]
+    module, _, short = name.rpartition(".")
+    for lab, exercise in itertools.chain.from_iterable(((lab, e) for e in lab.exercises) for lab in labs):
+        if exercise.name == short and module in ("", lab.module):
+            return lab, exercise
+    names = ", ".join(exercise.name for lab in labs for exercise in lab.exercises)
+    raise ManifestError("ENUM", f"no exercise {name!r}; the exercises are {names}")

@@ -1,0 +1,52 @@
+"""Each named mistake, handed in as a submission, is told its name and no other; the reference is told none."""
+
+import pytest
+
+from costlib.exercise import reference
+from labs import judge, spec
+
+EVERY = [(spec.load(number), exercise) for number in spec.numbers() for exercise in spec.load(number).exercises]
+EXERCISES = [pytest.param(lab, e, id=f"{lab.module}.{e.name}") for lab, e in EVERY]
+WRONG = [pytest.param(lab, e, w, id=f"{lab.module}.{e.name}-{w.name}") for lab, e in EVERY for w in e.wrong]
+
+
+def submit(monkeypatch, lab, exercise, body):
+    """Put a body where the learner's would be and judge it."""
+    monkeypatch.setattr(getattr(judge.lab_module(lab), exercise.name), "__wrapped__", body)
+    return judge.judge(lab, exercise)
+
+
+@pytest.mark.parametrize("lab, exercise", EXERCISES)
+def test_the_reference_is_right(monkeypatch, lab, exercise):
+    outcome = submit(monkeypatch, lab, exercise, reference(f"{lab.module}.{exercise.name}"))
+    assert (outcome.status, outcome.diagnosis) == ("right", "")
+
+
+@pytest.mark.parametrize("lab, exercise, wrong", WRONG)
+def test_a_wrong_model_is_named(monkeypatch, lab, exercise, wrong):
+    outcome = submit(monkeypatch, lab, exercise, wrong.model)
+    assert (outcome.status, outcome.mistake) == ("wrong", wrong.name), outcome.diagnosis
+    assert wrong.text in outcome.diagnosis
+
+
+@pytest.mark.parametrize("lab, exercise, wrong", WRONG)
+def test_a_wrong_model_shows_on_two_public_cases(lab, exercise, wrong):
+    values = [case for case in exercise.cases if not isinstance(case.expected, spec.Refused)]
+    shown = [case for case in values if not judge.same(wrong.model(*case.args, **case.kwargs), case.expected)]
+    assert len(shown) >= 2
+
+
+@pytest.mark.parametrize("lab, exercise", EXERCISES)
+def test_no_two_wrong_models_coincide(lab, exercise):
+    values = [case for case in exercise.cases if not isinstance(case.expected, spec.Refused)]
+    seen = {}
+    for wrong in exercise.wrong:
+        answers = repr([wrong.model(*case.args, **case.kwargs) for case in values])
+        assert answers not in seen, f"{wrong.name} and {seen[answers]} give the same answers"
+        seen[answers] = wrong.name
+
+
+@pytest.mark.parametrize("lab, exercise", EXERCISES)
+def test_draws_are_the_same_for_the_same_seed_and_differ_for_another(lab, exercise):
+    assert exercise.draws(seed="7") == exercise.draws(seed="7")
+    assert exercise.draws(count=20, seed="7") != exercise.draws(count=20, seed="8")
