@@ -51,6 +51,25 @@ def tensor_rows(arch: ArchitectureManifest) -> tuple[Tensor, ...]:
     return (*rows, *arch.extra_trainable_sets)
 
 
+def differences(arch: ArchitectureManifest, entries: tuple[StateEntry, ...]) -> list[str]:
+    """Where the parameters of a running model are not those the manifest declares: by name, by shape
+    and by which names share a storage, never by the sum of scalars. Source: M 0x01H, 0x02H."""
+    declared = {tensor.name: tensor for tensor in tensor_rows(arch)}
+    seen = {entry.name: entry for entry in entries if entry.kind == "parameter"}
+    found = [f"missing: {name}" for name in declared if name not in seen]
+    found += [f"undeclared: {name}" for name in seen if name not in declared]
+    for name in declared.keys() & seen.keys():
+        tensor, entry = declared[name], seen[name]
+        if tensor.shape != entry.shape:
+            found.append(f"shape of {name}: declared {list(tensor.shape)}, seen {list(entry.shape)}")
+        shares = [other.name for other in entries if other.storage == entry.storage and other.name != name]
+        if tensor.alias_of and tensor.alias_of not in shares:
+            found.append(f"not tied: {name} is declared an alias of {tensor.alias_of} and has its own storage")
+        if shares and not tensor.alias_of and not any(o.alias_of == name for o in declared.values()):
+            found.append(f"tied: {name} shares storage with {', '.join(shares)}, which nothing declares")
+    return sorted(found)
+
+
 def state_entries(tensors: tuple[Tensor, ...], frozen: tuple[str, ...] = ()) -> tuple[StateEntry, ...]:
     """What a model with these tensors shows: an alias shares its original's storage; the tensors whose
     names start with one of `frozen` are not trainable."""

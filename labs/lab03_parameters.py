@@ -8,14 +8,16 @@ from costlib.fixtures import (
     RUNNING,
     TOY,
     TOY_TIED,
+    TRAIN_4K,
+    TRAIN_ODD,
     W_7B,
     W_70B,
     W_MOE,
     classic_block,
 )
 from costlib.records import Experts, StateEntry, Tensor
-from costlib.schema import state_entries, tensor_rows
-from labs.spec import Exercise, Lab, Wrong, given
+from costlib.schema import differences, state_entries, tensor_rows
+from labs.spec import Exercise, Failure, Lab, Wrong, given
 
 MHA = RUNNING.replace(manifest_id="8b-mha", num_key_value_heads=32)
 MQA = RUNNING.replace(manifest_id="8b-mqa", num_key_value_heads=1)
@@ -785,6 +787,102 @@ coordinates = Exercise(
     shapes={"arch": EVERY},
 )
 
+
+
+def _workload_in_the_count(fault):
+    from costlib import params
+
+    rows = {w.workload_id: params.ledger(TOY).total * (w.new_rows if fault else 1) for w in (TRAIN_4K, TRAIN_ODD)}
+    values = set(rows.values())
+    return f"the count depends on the workload: {', '.join(f'{k} {v:,}' for k, v in rows.items())}" * (len(values) > 1)
+
+
+def _biases_left_out(fault):
+    arch = CLASSIC
+    rows = [t for t in tensor_rows(arch) if not (fault and t.name.endswith("proj.bias"))]
+    return _first(differences(arch, state_entries(rows)))
+
+
+def _copied_not_tied(fault):
+    entries = state_entries(tensor_rows(TOY_TIED))
+    if fault:  # the head got a copy of the embedding: equal values, a storage of its own
+        entries = (*entries[:-1], entries[-1].replace(storage="lm_head.weight"))
+    return _first(differences(TOY_TIED, entries))
+
+
+def _shard_as_whole(fault):
+    rows = [t.replace(shape=(t.shape[0] // 4, *t.shape[1:])) if fault and "q_proj" in t.name else t for t in tensor_rows(TOY)]
+    return _first(differences(TOY, state_entries(rows)))
+
+
+def _hidden_extra(fault):
+    adapter = Tensor(name="model.layers.0.self_attn.q_proj.lora_A.weight", shape=(2, 8))
+    return _first(differences(TOY, state_entries((*tensor_rows(TOY), *((adapter,) if fault else ())))))
+
+
+def _first(found):
+    more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+    return found[0] + more if found else ""
+
+
+FAILURES = (
+    Failure(
+        "tokens multiplied into the parameter count",
+        "learned state does not depend on B, S or T: no function of params takes a workload",
+        check=_workload_in_the_count,
+    ),
+    Failure(
+        "four square attention matrices",
+        "k and v are d_kv wide, q and o d_q; neither need be d",
+        wrong=("attention_weights", "square-attention"),
+    ),
+    Failure(
+        "MLP width guessed from the activation's name",
+        "the width is a field of the manifest, the number of matrices another",
+        wrong=("mlp_weights", "four-d"),
+    ),
+    Failure(
+        "biases dropped because they are small",
+        "a declared bias is a named tensor and must be seen",
+        check=_biases_left_out,
+    ),
+    Failure(
+        "rotary table counted as learned",
+        "generated tables are buffers, if anything",
+        wrong=("position_scalars", "rotary-cache"),
+    ),
+    Failure(
+        "final norm forgotten",
+        "every part outside the stack has a row, absent ones a row of 0",
+        wrong=("ledger", "no-final-norm"),
+    ),
+    Failure(
+        "equal values taken for tied weights",
+        "tying is one storage under two names",
+        check=_copied_not_tied,
+    ),
+    Failure(
+        "names summed as unique parameters",
+        "one count per storage; buffers apart",
+        wrong=("inventory", "names-as-unique"),
+    ),
+    Failure(
+        "frozen weights left out",
+        "learned and trainable are two counts",
+        wrong=("inventory", "frozen-dropped"),
+    ),
+    Failure(
+        "one rank's shard read as the tensor",
+        "a local shape is compared only under a sharding rule",
+        check=_shard_as_whole,
+    ),
+    Failure(
+        "an adapter hidden in the model",
+        "whatever is trainable is declared by name and shape",
+        check=_hidden_extra,
+    ),
+)
+
 LAB = Lab(
     "03",
     "The parameter ledger",
@@ -804,4 +902,5 @@ LAB = Lab(
         inventory,
         coordinates,
     ),
+    FAILURES,
 )

@@ -8,7 +8,7 @@ import sys
 from fractions import Fraction
 
 from costlib.domain import ManifestError
-from costlib.exercise import ROOT, source_of
+from costlib.exercise import ROOT, source_of, using
 from costlib.hardware import Chip
 from costlib.ledger import Ledger
 from costlib.records import ArchitectureManifest, Record
@@ -209,3 +209,67 @@ class card:
             f"<p>Check it: <code>make lab LAB={lab.number}</code>, "
             f"or <code>labs.check(\"{e.name}\")</code> in a cell.</p></div>"
         )
+
+
+class table:
+    """Rows under a head, as aligned text and as HTML; numbered if asked, so that every row can be named."""
+
+    def __init__(self, head, rows, numbered=False):
+        self.head = [*(("",) if numbered else ()), *head]
+        self.rows = [[*((f"{i}.",) if numbered else ()), *map(str, row)] for i, row in enumerate(rows, 1)]
+
+    def __repr__(self):
+        wide = [max(map(len, column)) for column in zip(self.head, *self.rows)]
+        lines = [self.head, *self.rows]
+        return "\n".join("  ".join(f"{c:<{w}}" for c, w in zip(line, wide)).rstrip() for line in lines)
+
+    def _repr_html_(self):
+        head = "".join(f"<th>{html.escape(cell)}</th>" for cell in self.head)
+        body = "".join(
+            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in self.rows
+        )
+        return f"<table class='rows'><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def mistakes(name: str) -> table:
+    """Every named mistake of an exercise, handed in and judged: what it answers and what it is told."""
+    lab, exercise = spec.find(name)
+    rows = []
+    for wrong in exercise.wrong:
+        outcome = judge.try_body(lab, exercise, wrong.model)
+        case, wanted, got = outcome.failing[0]
+        arguments = ", ".join(show(value) for value in judge.bound(lab, exercise, case).values())
+        rows.append((wrong.name, f"{name}({arguments})", show(got), show(wanted), outcome.diagnosis))
+    return table(("mistake", "first case it fails", "it answers", "right", "what its author is told"), rows)
+
+
+def caught(lab: spec.Lab, failure: spec.Failure) -> str:
+    """Inject one fault and return what the check says of it; "" would mean that nothing caught it."""
+    if failure.check:
+        with using("solutions"):
+            return failure.check(True)
+    exercise = lab[failure.wrong[0]]
+    wrong = next(w for w in exercise.wrong if w.name == failure.wrong[1])
+    outcome = judge.try_body(lab, exercise, wrong.model)
+    case, wanted, got = outcome.failing[0]
+    where = ", ".join(show(value) for value in judge.bound(lab, exercise, case).values())
+    return f"{exercise.name}({where}) gives {show(got)}, not {show(wanted)}" if outcome.mistake == wrong.name else ""
+
+
+def failures(number: str) -> table:
+    """The failure lab of a chapter: every fault injected, every check run."""
+    lab, rows = spec.load(number), []
+    for failure in lab.failures:
+        found = caught(lab, failure)
+        if not found:
+            raise AssertionError(f"nothing caught: {failure.fault}")
+        rows.append((failure.fault, found, failure.invariant))
+    return table(("fault injected", "caught", "what must hold"), rows, numbered=True)
+
+
+def gate(lines: dict[str, bool]) -> table:
+    """A publish gate: every line must hold, or the page that shows it does not build."""
+    for line, holds in lines.items():
+        if holds is not True:
+            raise AssertionError(f"the gate is shut: {line}")
+    return table(("publish gate", ""), [(line, "holds") for line in lines], numbered=True)

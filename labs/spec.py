@@ -75,11 +75,26 @@ class Exercise:
 
 
 @dataclass(frozen=True)
+class Failure:
+    """One row of a failure lab: a fault that can be injected, and the check that must catch it.
+
+    `wrong` names an exercise's wrong model, ("attention_weights", "square-attention"); or `check`
+    is a function of one bool, is the fault there, that returns what it found, or "" for nothing.
+    """
+
+    fault: str
+    invariant: str
+    wrong: tuple[str, str] | None = None
+    check: Callable | None = None
+
+
+@dataclass(frozen=True)
 class Lab:
     number: str
     title: str
     module: str
     exercises: tuple[Exercise, ...]
+    failures: tuple[Failure, ...] = ()
 
     def __getitem__(self, name: str) -> Exercise:
         for exercise in self.exercises:

@@ -2,29 +2,23 @@
 
 import pytest
 
-from costlib.exercise import reference
-from labs import judge, spec
+from costlib.exercise import reference, using
+from labs import judge, loop, spec
 
 EVERY = [(spec.load(number), exercise) for number in spec.numbers() for exercise in spec.load(number).exercises]
 EXERCISES = [pytest.param(lab, e, id=f"{lab.module}.{e.name}") for lab, e in EVERY]
 WRONG = [pytest.param(lab, e, w, id=f"{lab.module}.{e.name}-{w.name}") for lab, e in EVERY for w in e.wrong]
 
 
-def submit(monkeypatch, lab, exercise, body):
-    """Put a body where the learner's would be and judge it."""
-    monkeypatch.setattr(getattr(judge.lab_module(lab), exercise.name), "__wrapped__", body)
-    return judge.judge(lab, exercise)
-
-
 @pytest.mark.parametrize("lab, exercise", EXERCISES)
-def test_the_reference_is_right(monkeypatch, lab, exercise):
-    outcome = submit(monkeypatch, lab, exercise, reference(f"{lab.module}.{exercise.name}"))
+def test_the_reference_is_right(lab, exercise):
+    outcome = judge.try_body(lab, exercise, reference(f"{lab.module}.{exercise.name}"))
     assert (outcome.status, outcome.diagnosis) == ("right", "")
 
 
 @pytest.mark.parametrize("lab, exercise, wrong", WRONG)
-def test_a_wrong_model_is_named(monkeypatch, lab, exercise, wrong):
-    outcome = submit(monkeypatch, lab, exercise, wrong.model)
+def test_a_wrong_model_is_named(lab, exercise, wrong):
+    outcome = judge.try_body(lab, exercise, wrong.model)
     assert (outcome.status, outcome.mistake) == ("wrong", wrong.name), outcome.diagnosis
     assert wrong.text in outcome.diagnosis
 
@@ -50,3 +44,15 @@ def test_no_two_wrong_models_coincide(lab, exercise):
 def test_draws_are_the_same_for_the_same_seed_and_differ_for_another(lab, exercise):
     assert exercise.draws(seed="7") == exercise.draws(seed="7")
     assert exercise.draws(count=20, seed="7") != exercise.draws(count=20, seed="8")
+
+
+FAILURES = [pytest.param(spec.load(n), f, id=f"lab{n}-{f.fault}") for n in spec.numbers() for f in spec.load(n).failures]
+
+
+@pytest.mark.parametrize("lab, failure", FAILURES)
+def test_an_injected_fault_is_caught_and_its_absence_is_not(lab, failure):
+    assert (failure.check is None) != (failure.wrong is None)
+    assert loop.caught(lab, failure)
+    if failure.check:
+        with using("solutions"):
+            assert failure.check(False) == ""

@@ -1,0 +1,71 @@
+.DEFAULT_GOAL := help
+.PHONY: help env book test lab progress hint record bench clean again
+
+PY := .venv/bin/python
+
+# LAB=, EX= and N= reach the recipes through the environment, as typed: no part of a value is ever run.
+override LAB := $(value LAB)
+override EX := $(value EX)
+override N := $(value N)
+export LAB EX N
+
+# The course reads this folder's code and its own environment, whatever the user's settings say.
+export PYTHONPATH := $(CURDIR)
+export IPYTHONDIR := $(CURDIR)/.venv/ipython
+export MPLCONFIGDIR := $(CURDIR)/.venv/matplotlib
+export JUPYTER_PREFER_ENV_PATH := 1
+unexport PYTHONHOME PYTHONSTARTUP JUPYTER_PATH MPLBACKEND MATPLOTLIBRC
+
+# Several kernels on few cores, and output that is the same on every run.
+KERNELS := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 PYTHONHASHSEED=0
+
+help:
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' Makefile
+
+env: .venv/ready  ## make the environment in .venv (the other targets do it by themselves)
+	@echo "The environment in .venv is ready."
+
+# A moved or copied folder, or a Python that is gone, makes the environment anew.
+ifneq ($(CURDIR) $(PY),$(file <.venv/ready) $(wildcard $(PY)))
+.venv/ready: again
+endif
+
+.venv/ready: requirements.txt pyproject.toml
+	@python=$$(sh tools/python.sh) || exit 1; \
+	echo "Making the environment in .venv (about a minute, once) ..."; \
+	"$$python" -m venv --clear .venv && { \
+	  $(PY) -m pip install -r requirements.txt && \
+	  $(PY) -m pip install --no-index --no-deps --no-build-isolation -e . && \
+	  $(PY) -m IPython -c 'import matplotlib.pyplot'; \
+	} >.venv/making.log 2>&1 || { \
+	  tail -n 15 .venv/making.log; echo "The environment is not complete; its log is .venv/making.log."; exit 1; }
+	@printf %s "$(CURDIR)" >.venv/ready
+
+book: .venv/ready  ## build the book with every page executed on the reference solutions
+	@LAB_MODULE=solutions $(KERNELS) $(PY) tools/book.py
+
+test: .venv/ready  ## run every test, and compare every recorded page with a new run
+	@ls tests/recorded/*.ipynb >/dev/null 2>&1 || { echo "tests/recorded holds no notebook: make record" >&2; exit 1; }
+	@LAB_MODULE=solutions $(KERNELS) $(PY) -m pytest -n 4 --dist loadfile \
+	  --nbval --nbval-current-env --nbval-cell-timeout=60 tests labs
+
+lab: .venv/ready  ## check your answers to one lab: make lab LAB=01
+	@[ -n "$$LAB" ] || { echo "Name the lab, for example: make lab LAB=01" >&2; exit 2; }; $(PY) -m labs check "$$LAB"
+
+hint: .venv/ready  ## the next hint, or hint N: make hint LAB=01 EX=matmul_flops N=2
+	@[ -n "$$LAB" ] && [ -n "$$EX" ] || { \
+	  echo "Name the lab and the exercise, for example: make hint LAB=01 EX=matmul_flops" >&2; exit 2; }; \
+	$(PY) -m labs hint "$$LAB" "$$EX" $${N:+"$$N"}
+
+progress: .venv/ready  ## which exercises are filled in, which pass, and what to do next
+	@$(PY) -m labs progress
+
+record: .venv/ready  ## write the executed pages to tests/recorded, from their sources
+	@LAB_MODULE=solutions $(KERNELS) $(PY) tools/record.py
+
+bench: .venv/ready  ## measure the lab loop, the import and the estimates
+	@$(PY) -m labs bench
+
+clean:  ## delete what can be made again: the built book and caches, never .venv or your work
+	@rm -rf _build .pytest_cache
+	@find . \( -path ./.venv -o -path ./.git \) -prune -o -type d -name __pycache__ -prune -exec rm -rf {} +
