@@ -1,7 +1,7 @@
 """The program on the command line: python -m costlib budget | params
 
     python -m costlib budget --chip H100 --chips 1000 --days 30
-    python -m costlib params dense-gqa-swiglu-8b
+    python -m costlib params running
     python -m costlib params my_manifest.json
 """
 

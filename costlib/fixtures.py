@@ -3,7 +3,7 @@
 from costlib.records import ArchitectureManifest, Experts, Tensor, Workload
 
 RUNNING = ArchitectureManifest(  # M 0x01A
-    manifest_id="dense-gqa-swiglu-8b",
+    manifest_id="running",
     num_layers=32,
     hidden_size=4096,
     num_attention_heads=32,

@@ -35,12 +35,22 @@ def show(value) -> str:
     if isinstance(value, Chip):
         return f'chip("{value.name}")'
     if isinstance(value, ArchitectureManifest):
-        return f"MANIFESTS[{value.manifest_id!r}]"
+        return value.manifest_id
     if isinstance(value, tuple) and value and isinstance(value[0], Record):
-        return "(" + ", ".join(part.name for part in value) + ")"
+        names = ", ".join(part.name for part in value[:2])
+        return f"({names})" if len(value) <= 2 else f"({names}, ... {len(value)} in all)"
     if isinstance(value, tuple):
         return "(" + ", ".join(map(show, value)) + ")"
     return repr(value)
+
+
+def differing(wanted, got) -> tuple[str, str]:
+    """What was asked for and what came, of two tables only the rows that differ."""
+    if isinstance(wanted, (Ledger, dict)) and isinstance(got, (Ledger, dict)):
+        wanted, got = dict(wanted), dict(got)
+        names = [n for n in {**wanted, **got} if n not in wanted or n not in got or not judge.same(got[n], wanted[n])]
+        return tuple(", ".join(f"{n}: {show(t[n])}" if n in t else f"no {n}" for n in names) for t in (wanted, got))
+    return show(wanted), show(got)
 
 
 def fresh(lab: spec.Lab) -> None:
@@ -81,12 +91,13 @@ def explain(lab: spec.Lab, outcome: judge.Outcome) -> str:
             f"{name} is not written yet: {exercise.lines} line(s), about {exercise.minutes} min.\n"
             f"  write  {place(lab, exercise)}\n  read   {reading(lab, exercise)}\n  hint   {hint}"
         )
-    case, wanted, got = outcome.failing[0]
+    case, *answers = outcome.failing[0]
+    wanted, got = differing(*answers)
     arguments = ", ".join(f"{key}={show(value)}" for key, value in judge.bound(lab, exercise, case).items())
     return (
         f"{name}: {outcome.right} of {outcome.total} cases right. This one is not:\n"
         f"  {name}({arguments})\n"
-        f"    expected  {show(wanted)}\n    got       {show(got)}\n"
+        f"    expected  {wanted}\n    got       {got}\n"
         f"  {outcome.diagnosis or 'No known mistake gives this answer. Work the case by hand, with every size 1, then with one size 2.'}\n"
         f"  read {reading(lab, exercise)}; or {hint}"
     )
@@ -237,9 +248,10 @@ def mistakes(name: str) -> table:
     rows = []
     for wrong in exercise.wrong:
         outcome = judge.try_body(lab, exercise, wrong.model)
-        case, wanted, got = outcome.failing[0]
+        case, *answers = outcome.failing[0]
+        wanted, got = differing(*answers)
         arguments = ", ".join(show(value) for value in judge.bound(lab, exercise, case).values())
-        rows.append((wrong.name, f"{name}({arguments})", show(got), show(wanted), outcome.diagnosis))
+        rows.append((wrong.name, f"{name}({arguments})", got, wanted, outcome.diagnosis))
     return table(("mistake", "first case it fails", "it answers", "right", "what its author is told"), rows)
 
 
@@ -251,9 +263,10 @@ def caught(lab: spec.Lab, failure: spec.Failure) -> str:
     exercise = lab[failure.wrong[0]]
     wrong = next(w for w in exercise.wrong if w.name == failure.wrong[1])
     outcome = judge.try_body(lab, exercise, wrong.model)
-    case, wanted, got = outcome.failing[0]
+    case, *answers = outcome.failing[0]
+    wanted, got = differing(*answers)
     where = ", ".join(show(value) for value in judge.bound(lab, exercise, case).values())
-    return f"{exercise.name}({where}) gives {show(got)}, not {show(wanted)}" if outcome.mistake == wrong.name else ""
+    return f"{exercise.name}({where}) gives {got}, not {wanted}" if outcome.mistake == wrong.name else ""
 
 
 def failures(number: str) -> table:

@@ -52,7 +52,7 @@ def test_an_unverified_power_figure_is_called_so():
 def test_the_parameter_ledger_of_a_fixture_and_of_a_file(tmp_path):
     file = tmp_path / "mine.json"
     file.write_text(fixtures.RUNNING.to_json())
-    by_name, by_file = run("params", "dense-gqa-swiglu-8b"), run("params", str(file))
+    by_name, by_file = run("params", "running"), run("params", str(file))
     assert by_name.stdout == by_file.stdout and "8,030,261,248" in by_file.stdout and "291 tensor names" in by_file.stdout
 
 
@@ -72,7 +72,7 @@ def bad_manifest(text):
         ((*BUDGET, "--mfu", "1/0"), "'1/0' is no number"),
         ((*BUDGET, "--mfu", "nan"), "'nan' is no number"),
         ((*BUDGET, "--pric", "1"), "unrecognized arguments: --pric"),
-        (("params", "nope"), "no fixture of that name (dense-gqa-swiglu-8b, toy"),
+        (("params", "nope"), "no fixture of that name (running, toy"),
         ((), "the following arguments are required: command"),
         (bad_manifest("{"), "JSON: line 1"),
         (bad_manifest('{"layers": 3}'), "no field 'layers'"),
