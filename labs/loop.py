@@ -44,6 +44,13 @@ def show(value) -> str:
     return repr(value)
 
 
+def arguments(lab: spec.Lab, exercise: spec.Exercise, case: spec.Case) -> str:
+    """A case's arguments as one would type them, records by their names."""
+    plain = (int, Fraction, str, bool, type(None), float)
+    bound = judge.bound(lab, exercise, case)
+    return ", ".join(f"{name}={value!r}" if type(value) in plain else f"{name}={show(value)}" for name, value in bound.items())
+
+
 def differing(wanted, got) -> tuple[str, str]:
     """What was asked for and what came, of two tables only the rows that differ."""
     if isinstance(wanted, (Ledger, dict)) and isinstance(got, (Ledger, dict)):
@@ -93,10 +100,9 @@ def explain(lab: spec.Lab, outcome: judge.Outcome) -> str:
         )
     case, *answers = outcome.failing[0]
     wanted, got = differing(*answers)
-    arguments = ", ".join(f"{key}={show(value)}" for key, value in judge.bound(lab, exercise, case).items())
     return (
         f"{name}: {outcome.right} of {outcome.total} cases right. This one is not:\n"
-        f"  {name}({arguments})\n"
+        f"  {name}({arguments(lab, exercise, case)})\n"
         f"    expected  {wanted}\n    got       {got}\n"
         f"  {outcome.diagnosis or 'No known mistake gives this answer. Work the case by hand, with every size 1, then with one size 2.'}\n"
         f"  read {reading(lab, exercise)}; or {hint}"
@@ -250,8 +256,7 @@ def mistakes(name: str) -> table:
         outcome = judge.try_body(lab, exercise, wrong.model)
         case, *answers = outcome.failing[0]
         wanted, got = differing(*answers)
-        arguments = ", ".join(show(value) for value in judge.bound(lab, exercise, case).values())
-        rows.append((wrong.name, f"{name}({arguments})", got, wanted, outcome.diagnosis))
+        rows.append((wrong.name, f"{name}({arguments(lab, exercise, case)})", got, wanted, outcome.diagnosis))
     return table(("mistake", "first case it fails", "it answers", "right", "what its author is told"), rows)
 
 
@@ -265,8 +270,7 @@ def caught(lab: spec.Lab, failure: spec.Failure) -> str:
     outcome = judge.try_body(lab, exercise, wrong.model)
     case, *answers = outcome.failing[0]
     wanted, got = differing(*answers)
-    where = ", ".join(show(value) for value in judge.bound(lab, exercise, case).values())
-    return f"{exercise.name}({where}) gives {got}, not {wanted}" if outcome.mistake == wrong.name else ""
+    return f"{exercise.name}({arguments(lab, exercise, case)}) gives {got}, not {wanted}" if outcome.mistake == wrong.name else ""
 
 
 def failures(number: str) -> table:

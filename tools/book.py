@@ -17,11 +17,11 @@ import check_book
 import yaml
 from jupyter_book.sphinx import build_sphinx
 from jupyter_cache.executors.utils import ExecutionResult
-from jupyter_client.kernelspec import NoSuchKernel
 from myst_nb.core.execute import direct
 from myst_nb.core.read import is_myst_markdown_notebook, read_myst_markdown_notebook
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
+from record import ThisPython
 
 KERNELS = 4
 TRACEBACK_LINES = 20
@@ -38,14 +38,14 @@ async def execute(page, notebook, timeout, gate):
     """Runs one page. Returns what to tell the author if a cell fails, else None."""
     reached = [0]
     client = NotebookClient(
-        notebook, timeout=timeout, record_timing=False, resources={"metadata": {"path": str(page.parent)}},
+        notebook, kernel_manager_class=ThisPython, timeout=timeout, record_timing=False, resources={"metadata": {"path": str(page.parent)}},
         on_cell_start=lambda cell, cell_index: reached.append(cell_index))
     async with gate:
         try:
             await client.async_execute()
         except CellExecutionError as error:
             reason, trace = f"{error.ename}: {error.evalue}", error.traceback
-        except (CellTimeoutError, DeadKernelError, NoSuchKernel) as error:
+        except (CellTimeoutError, DeadKernelError) as error:
             reason, trace = str(error).strip(), ""
         else:
             return None

@@ -1,0 +1,307 @@
+"""The Makefile and the environment: what a learner types, what a strange machine answers, what is never touched."""
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from importlib.metadata import distributions
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+TARGETS = ["env", "book", "test", "lab", "progress", "hint", "record", "bench", "clean"]
+NOT_INHERITED = {"MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "LAB", "EX", "N", "PYTHON", "LAB_MODULE", "PYTHONPATH"}
+
+
+def run(*command, cwd, **env):
+    inherited = {key: value for key, value in os.environ.items() if key not in NOT_INHERITED}
+    return subprocess.run(command, cwd=cwd, env=inherited | env, capture_output=True, text=True,
+                          stdin=subprocess.DEVNULL, timeout=300)
+
+
+def course_copy(folder):
+    """This working tree in another folder, whose name has a space, on the environment that runs the tests."""
+    copy = folder / "a copy"
+    listed = run("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", cwd=ROOT)
+    assert listed.returncode == 0, listed.stderr
+    for name in filter(None, listed.stdout.split("\0")):
+        if (ROOT / name).is_file():
+            (copy / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, copy / name)
+    (copy / ".venv").mkdir()
+    for entry in Path(sys.prefix).iterdir():
+        if entry.name != "ready":
+            (copy / ".venv" / entry.name).symlink_to(entry)
+    (copy / ".venv/ready").write_text(str(copy))
+    return copy
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory):
+    return course_copy(tmp_path_factory.mktemp("make"))
+
+
+def one_sentence(text):
+    lines = [line for line in text.splitlines() if not line.startswith("make: ***")]
+    return len(lines) == 1 and lines[0].endswith(".") and ". " not in lines[0]
+
+
+# What a learner types
+
+def test_make_alone_lists_every_target_on_one_line(copy):
+    result = run("make", cwd=copy)
+    assert result.returncode == 0
+    lines = result.stdout.splitlines()
+    assert sorted(line.split()[1] for line in lines) == sorted(TARGETS)
+    assert all(line.startswith("make ") and len(line) < 100 and len(line.split()) > 4 for line in lines)
+
+
+@pytest.mark.parametrize("command", [["lab"], ["hint"], ["hint", "LAB=01"], ["hint", "EX=matmul_flops"]], ids=" ".join)
+def test_a_missing_name_is_answered_with_an_example(copy, command):
+    result = run("make", *command, cwd=copy)
+    assert result.returncode == 2
+    assert f"for example: make {command[0]} LAB=01" in result.stderr.splitlines()[0]
+    assert result.stdout == ""
+
+
+@pytest.mark.parametrize("command, wrong", [
+    (["lab", "LAB=99"], "99"), (["lab", "LAB=napkin.py"], "napkin.py"), (["hint", "LAB=01", "EX=matmul_flop"], "matmul_flop"),
+])
+def test_a_wrong_name_is_named_without_a_traceback(copy, command, wrong):
+    result = run("make", *command, cwd=copy)
+    assert result.returncode == 2
+    assert repr(wrong) in result.stderr
+    assert "Traceback" not in result.stderr + result.stdout
+
+
+def test_a_misspelt_lab_module_names_the_three(copy):
+    result = run("make", "lab", "LAB=01", cwd=copy, LAB_MODULE="costlibs")
+    assert result.returncode == 2
+    for word in ("costlibs", "costlib", "solutions", "not set"):
+        assert word in result.stderr
+    assert "Traceback" not in result.stderr + result.stdout
+
+
+@pytest.mark.parametrize("given", ["argument", "environment"])
+@pytest.mark.parametrize("value", ["01; touch ran", "$(touch ran)", "`touch ran`", "$(shell touch ran)", "$$(touch ran)",
+                                   "' ; touch ran '", '" ; touch ran "', "01\ntouch ran"])
+def test_no_part_of_a_value_is_run(copy, given, value):
+    for command in (["lab"], ["hint", "EX=" + value]):
+        if given == "argument":
+            result = run("make", *command, f"LAB={value}", cwd=copy)
+        else:
+            result = run("make", *command, cwd=copy, LAB=value)
+        assert result.returncode == 2
+        assert not (copy / "ran").exists()
+
+
+# Which Python
+
+PROBED = f"""#!/bin/sh
+[ "$1" = -c ] || exit 1
+exec {shlex.quote(sys.executable)} -c '
+import sys
+sys.executable = sys.argv[1]
+%s
+exec(sys.argv[2])' "$0" "$2"
+"""
+FIT = PROBED % "sys.version_info = (3, 12, 1)"
+OLD = PROBED % "sys.version_info = (3, 10, 13)"
+NEW = PROBED % "sys.version_info = (3, 14, 0)"
+BARE = PROBED % 'sys.version_info = (3, 11, 2); sys.modules["ensurepip"] = None'
+BROKEN = "#!/bin/sh\nexit 1\n"
+
+
+@pytest.fixture
+def choose(tmp_path):
+    """Asks tools/python.sh on a machine that has just these Pythons."""
+    def choose(pythons, **env):
+        for name, text in pythons.items():
+            (tmp_path / name).write_text(text)
+            (tmp_path / name).chmod(0o755)
+        return run("/bin/sh", str(ROOT / "tools/python.sh"), cwd=tmp_path, PATH=str(tmp_path), **env)
+    return choose
+
+
+@pytest.mark.parametrize("pythons, chosen", [
+    ({"python3": FIT}, "python3"),
+    ({"python3": OLD, "python3.12": FIT}, "python3.12"),
+    ({"python3": NEW, "python3.11": FIT}, "python3.11"),
+    ({"python3": BARE, "python3.13": FIT}, "python3.13"),
+    ({"python3": BROKEN, "python3.11": FIT}, "python3.11"),
+], ids=["first", "old first", "new first", "bare first", "broken first"])
+def test_the_first_python_that_fits_is_chosen(choose, tmp_path, pythons, chosen):
+    result = choose(pythons)
+    assert (result.returncode, result.stdout.strip(), result.stderr) == (0, str(tmp_path / chosen), "")
+
+
+@pytest.mark.parametrize("pythons, found, install", [
+    ({"python3": OLD}, "python3 is 3.10.13", "python3-venv"),
+    ({"python3": NEW}, "python3 is 3.14.0", "python3.12"),
+    ({}, "found none", "python3-venv"),
+    ({"python3": BARE}, "python3 has no venv", "python3.11-venv"),
+    ({"python3": OLD, "python3.11": BARE}, "python3.11 has no venv", "python3.11-venv"),
+], ids=["old", "new", "none", "bare", "old and bare"])
+def test_one_sentence_says_what_was_found_and_what_to_install(choose, pythons, found, install):
+    result = choose(pythons)
+    assert result.returncode != 0 and result.stdout == ""
+    assert one_sentence(result.stderr), result.stderr
+    assert found in result.stderr and install in result.stderr
+
+
+def test_a_named_python_is_the_only_candidate(choose, tmp_path):
+    named = {"my python": FIT, "python3": FIT}
+    assert choose(named, PYTHON=str(tmp_path / "my python")).stdout.strip() == str(tmp_path / "my python")
+    assert choose(named, PYTHON="my python").stdout.strip() == str(tmp_path / "my python")
+    old = choose({"mine": OLD, "python3": FIT}, PYTHON="mine")
+    assert old.returncode != 0 and "mine is 3.10.13" in old.stderr
+    missing = choose({"python3": FIT}, PYTHON="nowhere")
+    assert missing.returncode != 0 and "nowhere" in missing.stderr
+
+
+# The environment
+
+@pytest.fixture
+def bare_copy(tmp_path):
+    """What the environment is made from, without an environment."""
+    folder = tmp_path / "a bare copy"
+    (folder / "tools").mkdir(parents=True)
+    for name in ("Makefile", "requirements.txt", "pyproject.toml", "tools/python.sh"):
+        shutil.copy2(ROOT / name, folder / name)
+    return folder
+
+
+def test_make_says_what_to_install_and_leaves_nothing(bare_copy, tmp_path):
+    (tmp_path / "old").write_text(OLD)
+    (tmp_path / "old").chmod(0o755)
+    result = run("make", "progress", f"PYTHON={tmp_path}/old", cwd=bare_copy)
+    assert result.returncode != 0 and result.stdout == ""
+    assert one_sentence(result.stderr) and "3.10.13" in result.stderr
+    assert not (bare_copy / ".venv").exists()
+
+
+def test_a_half_made_environment_is_not_taken_for_complete(bare_copy, tmp_path):
+    """Its pip fails, as it does when it is interrupted or has no network."""
+    (tmp_path / "half").write_text(FIT.replace("[ \"$1\" = -c ] || exit 1", """
+if [ "$2" = venv ]; then mkdir -p .venv/bin; printf '#!/bin/sh\\necho no network; exit 1\\n' >.venv/bin/python; chmod +x .venv/bin/python; exit; fi
+"""))
+    (tmp_path / "half").chmod(0o755)
+    result = run("make", "env", f"PYTHON={tmp_path}/half", cwd=bare_copy)
+    assert result.returncode != 0
+    assert "no network" in result.stdout and "not complete" in result.stdout
+    assert (bare_copy / ".venv/bin/python").exists()
+    assert run("make", "-q", ".venv/ready", cwd=bare_copy).returncode == 1
+
+
+def test_the_environment_is_made_anew_only_for_a_reason(tmp_path):
+    copy = course_copy(tmp_path)
+
+    def up_to_date():
+        return run("make", "-q", ".venv/ready", cwd=copy).returncode == 0
+
+    assert up_to_date()
+    (copy / "Makefile").touch()
+    (copy / "costlib/napkin.py").touch()
+    assert up_to_date()
+    for name in ("requirements.txt", "pyproject.toml"):
+        before = (copy / name).stat()
+        os.utime(copy / name, (before.st_atime, before.st_mtime + 10**8))
+        assert not up_to_date(), name
+        os.utime(copy / name, ns=(before.st_atime_ns, before.st_mtime_ns))
+    copy = copy.rename(tmp_path / "moved")
+    assert not up_to_date()
+    (copy / ".venv/ready").write_text(str(copy))
+    assert up_to_date()
+    (copy / ".venv/bin").unlink()
+    (copy / ".venv/bin").mkdir()
+    (copy / ".venv/bin/python").symlink_to(tmp_path / "gone")
+    assert not up_to_date()
+
+
+def normal(name):
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def locked(name):
+    lines = (ROOT / name).read_text().splitlines()
+    pins = [re.fullmatch(r"([A-Za-z0-9._-]+)==(\S+)", line.split(" #")[0].strip()) for line in lines
+            if line.split("#")[0].strip()]
+    assert all(pins), f"{name} holds a line that is not one exact pin"
+    return {normal(pin[1]): pin[2] for pin in pins}
+
+
+def test_nothing_installed_floats():
+    installed = {normal(each.metadata["Name"]): each.version for each in distributions(path=[
+        path for path in sys.path if path.startswith(sys.prefix)])}
+    for own in ("pip", "transformer-cost-course"):
+        installed.pop(own, None)
+    assert installed == locked("requirements.txt")
+
+
+def test_what_the_course_uses_is_locked():
+    assert locked("requirements.in").items() <= locked("requirements.txt").items()
+
+
+def test_no_file_names_a_package_index():
+    for name in ("requirements.in", "requirements.txt", "pyproject.toml", "Makefile", ".ci/run", ".github/workflows/ci.yml"):
+        assert not re.search(r"https?://|index-url|find-links", (ROOT / name).read_text()), name
+
+
+# What is never touched
+
+PAGE = """---
+jupytext: {text_representation: {extension: .md, format_name: myst}}
+kernelspec: {display_name: Python 3, language: python, name: python3}
+---
+
+# A page
+
+```{code-cell} python
+2 * 4096**3
+```
+"""
+
+
+def test_a_learners_work_survives_every_target(tmp_path):
+    copy = course_copy(tmp_path)
+    for page in [*copy.glob("chapters/**/*.md"), *copy.glob("labs/*.md")]:
+        page.unlink()    # recording every page takes a while, and one shows as much
+    (copy / "intro.md").write_text(PAGE)
+    with open(copy / "costlib/napkin.py", "a") as napkin:
+        napkin.write("\n# My own notes, and an answer that is not finished:\ndef mine(:\n")
+    with open(copy / "costlib/params.py", "a") as params:
+        params.write("\n\ndef matmul_flops_of_mine(m, k, n):\n    return m * k * n\n")
+    (copy / "labs/my notebook.ipynb").write_text("{}")
+    (copy / "notes").mkdir()
+    (copy / "notes/kv.txt").write_text("two bytes\n")
+    (copy / "notes/__pycache__").mkdir()
+    (copy / "_build/html").mkdir(parents=True)
+
+    def work():
+        return {path: path.read_bytes() for path in copy.rglob("*")
+                if path.is_file() and not {".venv", "_build", "__pycache__", ".pytest_cache", "recorded"} & set(path.parts)}
+
+    before = work()
+    assert copy / "costlib/napkin.py" in before and copy / "labs/my notebook.ipynb" in before
+    for command in (["lab", "LAB=01"], ["lab", "LAB=03"], ["hint", "LAB=01", "EX=matmul_flops"], ["progress"], ["record"],
+                    ["-n", "book"], ["-n", "test"], ["bench"], ["clean"]):
+        result = run("make", *command, cwd=copy)
+        assert work() == before, f"make {' '.join(command)} changed a file:\n{result.stdout}{result.stderr}"
+    assert (copy / "tests/recorded/intro.ipynb").exists()
+    assert not (copy / "_build").exists() and not list(copy.rglob("notes/__pycache__"))
+    assert (copy / ".venv/bin/python").exists()
+
+
+def test_clean_leaves_the_environment_alone(copy):
+    kept = copy / ".venv/made/__pycache__/kept.pyc"
+    kept.parent.mkdir(parents=True)
+    kept.write_text("")
+    gone = [copy / "labs/__pycache__/a.pyc", copy / ".pytest_cache/a", copy / "_build/html/a.html"]
+    for path in gone:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("")
+    assert run("make", "clean", cwd=copy).returncode == 0
+    assert kept.exists() and not any(path.exists() for path in gone)
