@@ -224,10 +224,10 @@ def _value(number):
 
 
 def _by_rows(exercise, failing):
-    case, wanted, got = failing[0]
-    if not isinstance(wanted, (dict, Ledger)) or not isinstance(got, (dict, Ledger)):
+    tables = [(dict(w), dict(g)) for _, w, g in failing if isinstance(w, (dict, Ledger)) and isinstance(g, (dict, Ledger))]
+    if not tables:
         return None
-    wanted, got = dict(wanted), dict(got)
+    wanted, got = tables[0]
     missing, more = wanted.keys() - got.keys(), got.keys() - wanted.keys()
     if missing or more:
         said = [f"{word} {', '.join(sorted(names))}" for word, names in (("missing:", missing), ("not asked for:", more)) if names]
@@ -235,8 +235,8 @@ def _by_rows(exercise, failing):
     bad = [name for name in wanted if not same(got[name], wanted[name])]
     good = [name for name in wanted if name not in bad]
     said = f"Right: {', '.join(good)}. " if good else ""
-    ratios = {_ratio(dict(g)[bad[0]], dict(w)[bad[0]]) for _, w, g in failing if isinstance(g, (dict, Ledger))}
-    ratio = f" It is {ratios.pop()} times what it should be." if len(ratios) == 1 and None not in ratios else ""
+    ratios = {_ratio(g.get(bad[0]), w[bad[0]]) for w, g in tables}
+    ratio = f" {bad[0]} is {ratios.pop()} times what it should be." if len(ratios) == 1 and None not in ratios else ""
     return f"{said}Wrong: {', '.join(bad)}.{ratio}", ""
 
 
