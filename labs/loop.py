@@ -4,6 +4,7 @@ import contextlib
 import html
 import importlib
 import inspect
+import re
 import sys
 from fractions import Fraction
 
@@ -214,9 +215,9 @@ class card:
     def _repr_html_(self):
         e, lab = self.exercise, self.lab
         function = inspect.unwrap(getattr(judge.lab_module(lab), e.name))
-        asked = html.escape(inspect.getdoc(function).split("\n\n")[0])
+        asked = _html(inspect.getdoc(function).split("\n\n")[0])
         hints = "".join(
-            f"<details><summary>Hint {i}</summary><p>{html.escape(text)}</p></details>"
+            f"<details><summary>Hint {i}</summary><p>{_html(text)}</p></details>"
             for i, text in enumerate(e.hints, 1)
         )
         return (
@@ -228,12 +229,24 @@ class card:
         )
 
 
+def _html(text: str) -> str:
+    """Escaped, with `code` set as code."""
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(text))
+
+
 class table:
-    """Rows under a head, as aligned text and as HTML; numbered if asked, so that every row can be named."""
+    """Rows under a head, as aligned text and as HTML; integers get thousands separators.
+
+    Rows may be a dict. Numbered if asked, so that every row can be named.
+    """
 
     def __init__(self, head, rows, numbered=False):
+        rows = rows.items() if isinstance(rows, dict) else rows
         self.head = [*(("",) if numbered else ()), *head]
-        self.rows = [[*((f"{i}.",) if numbered else ()), *map(str, row)] for i, row in enumerate(rows, 1)]
+        self.rows = [
+            [*((f"{i}.",) if numbered else ()), *(fixed(cell) if type(cell) is int else str(cell) for cell in row)]
+            for i, row in enumerate(rows, 1)
+        ]
 
     def __repr__(self):
         wide = [max(map(len, column)) for column in zip(self.head, *self.rows)]
@@ -242,10 +255,13 @@ class table:
 
     def _repr_html_(self):
         head = "".join(f"<th>{html.escape(cell)}</th>" for cell in self.head)
-        body = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in self.rows
-        )
+        body = "".join("<tr>" + "".join(map(_cell, row)) + "</tr>" for row in self.rows)
         return f"<table class='rows'><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _cell(text: str) -> str:
+    number = re.fullmatch(r"-?[\d,./]+( %)?", text)
+    return f"<td{' class=number' if number else ''}>{html.escape(text)}</td>"
 
 
 def mistakes(name: str) -> table:

@@ -184,8 +184,12 @@ def build(folder):
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory):
-    """Built twice, with a changed library in between and a kernel of the user's own that must not be taken."""
+    """Built twice, with a changed library in between; beside files that are no pages, and a kernel that is not ours."""
     folder = small_book(tmp_path_factory.mktemp("book"))
+    for stray in ("README.md", "notes.md", "chapters/draft.md", ".pytest_cache/README.md", "chapters/.ipynb_checkpoints/page.md"):
+        (folder / stray).parent.mkdir(exist_ok=True)
+        (folder / stray).write_text("# Not a page\n")
+    (folder / "chapters/page.ipynb").write_text("{}")
     kernel = folder / "jupyter/kernels/python3"
     kernel.mkdir(parents=True)
     (kernel / "kernel.json").write_text('{"argv": ["false"], "display_name": "Mine", "language": "python"}')
@@ -207,6 +211,12 @@ def soup(folder, page):
 def test_a_changed_library_shows_in_the_next_build(built):
     assert "width 8191" in (built / "_build/html/chapters/page.html").read_text()
     assert "width 4096" not in (built / "_build/html/chapters/page.html").read_text()
+
+
+def test_only_pages_are_built(built):
+    html = built / "_build/html"
+    pages = {path.relative_to(html).as_posix() for path in html.rglob("*.html") if "_static" not in path.parts}
+    assert pages - {"probe.html"} == {"index.html", "genindex.html", "search.html", "intro.html", "chapters/page.html", "labs/lab.html"}
 
 
 def test_dollar_amounts_are_text_and_formulas_are_formulas(built):

@@ -143,6 +143,9 @@ def plain_cells(page):
             yield n, "the cell ends in ';'; write `_ = ...`"
         if weak := {"skip-execution", "nbval-skip", "nbval-ignore-output"} & set(cell.metadata.get("tags", [])):
             yield n, f"{weak.pop()} takes the cell out of the checks; take the tag away"
+        for row in cell.source.split("\n"):
+            if len(row) > 80:
+                yield n, f"a line of {len(row)} characters; 80 fit the page, longer ones are cut off: {row[:30]!r}"
         if "NBVAL_" in cell.source:
             yield n, "a comment takes the cell out of the checks; take it away"
         try:
@@ -283,6 +286,7 @@ EXAMPLES = [  # rule, a text it refuses, a text like it that it accepts
     (plain_cells, CELL % "import pathlib\npathlib.Path('a').read_text()", CELL % "Path(a).read_text()"),
     (plain_cells, CELL % ":tags: [nbval-ignore-output]\n1", CELL % ":tags: [hide-input]\n1"),
     (plain_cells, CELL % "# NBVAL_SKIP\n1", CELL % "# compared\n1"),
+    (plain_cells, CELL % ("#" * 81), CELL % ("#" * 80)),
     (characters, "a\tb", "a b"),
     (characters, "a\r\nb", "a\nb"),
     (characters, "done \U0001F680", "done \u2713"),
