@@ -145,12 +145,12 @@ def inventory(entries: tuple[StateEntry, ...]) -> dict:
 
 @exercise
 def coordinates(arch: ArchitectureManifest) -> dict:
-    """Three meanings of N. Return
-    {"unique": ledger(arch).total,
-     "used": scalars in matrices that every token is multiplied with: attention, MLP (of experts: router,
-             shared and active routed ones) and the output head, tied or not; no norms, no biases,
-             no embedding lookup, no positions, no extras,
-     "kaplan": "used" without the output head}.
+    """Three meanings of N: return {"unique", "used", "kaplan"}.
+
+    unique: ledger(arch).total. used: scalars in matrices that every token is multiplied with, that is
+    attention, MLP (of experts: router, shared and active routed ones) and the output head, tied or
+    not; no norms, no biases, no embedding lookup, no positions, no extras. kaplan: used without the
+    output head. Unit: scalars.
     Source: M 0x02, 0x02I.
     """
     raise Unfilled

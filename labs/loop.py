@@ -254,14 +254,17 @@ class table:
         return "\n".join("  ".join(f"{c:<{w}}" for c, w in zip(line, wide)).rstrip() for line in lines)
 
     def _repr_html_(self):
-        head = "".join(f"<th>{html.escape(cell)}</th>" for cell in self.head)
-        body = "".join("<tr>" + "".join(map(_cell, row)) + "</tr>" for row in self.rows)
+        kind = [" class='number'" if all(map(_numeric, column)) else "" for column in zip(*self.rows)]
+        head = "".join(f"<th{k}>{html.escape(cell)}</th>" for k, cell in zip(kind, self.head))
+        body = "".join(
+            "<tr>" + "".join(f"<td{k}>{html.escape(cell)}</td>" for k, cell in zip(kind, row)) + "</tr>"
+            for row in self.rows
+        )
         return f"<table class='rows'><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
-def _cell(text: str) -> str:
-    number = re.fullmatch(r"-?[\d,./]+( %)?", text)
-    return f"<td{' class=number' if number else ''}>{html.escape(text)}</td>"
+def _numeric(text: str) -> bool:
+    return not text or bool(re.fullmatch(r"-?[\d,./]+( %)?", text))
 
 
 def mistakes(name: str) -> table:
