@@ -130,21 +130,27 @@ def lab_of(hole) -> str:
     return hole.__globals__["LAB"]
 
 
-def source_of(hole) -> tuple[str, str]:
-    """(page, section label) from the `Source:` line of a docstring."""
-    document, chapter, label = re.search(r"Source: (W|M) (\w+), (\S+?)\.?$", inspect.getdoc(hole), re.M).groups()
+def source_of(hole) -> tuple[str, str, str]:
+    """(document, chapter, section label) from the `Source:` line of a docstring: ("M", "0x02", "0x02B")."""
+    return re.search(r"Source: (W|M) (\w+), (\S+?)\.?$", inspect.getdoc(hole), re.M).groups()
+
+
+def reading(hole) -> str:
+    """The page and section that derive an exercise, or the lab's page while there is no such chapter."""
+    document, chapter, label = source_of(hole)
     folder = ROOT / "chapters" / {"W": "warmup", "M": "ledger"}[document]
     pages = sorted(folder.glob(f"{chapter.removeprefix('0x').lower():0>2}_*.md"))
-    return (pages[0].relative_to(ROOT).as_posix() if pages else f"{document} {chapter}"), label
+    if pages:
+        return f"{pages[0].relative_to(ROOT).as_posix()}, section {label}"
+    return f"labs/{next((ROOT / 'labs').glob(f'lab{lab_of(hole)}_*.md')).name}"
 
 
 def where(hole) -> str:
     """What to read, what to write and what to run: the text of Unfilled."""
     file, line = Path(hole.__code__.co_filename), hole.__code__.co_firstlineno
-    page, label = source_of(hole)
     return (
         f"{hole.__name__} is not written yet\n"
         f"  write  {file.relative_to(ROOT) if file.is_relative_to(ROOT) else file}:{line}\n"
-        f"  read   {page}, section {label}\n"
+        f"  read   {reading(hole)}\n"
         f"  check  make lab LAB={lab_of(hole)}"
     )

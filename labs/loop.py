@@ -8,8 +8,9 @@ import re
 import sys
 from fractions import Fraction
 
+from costlib import exercise as exercise_switch
 from costlib.domain import ManifestError
-from costlib.exercise import ROOT, source_of, using
+from costlib.exercise import ROOT, using
 from costlib.hardware import Chip
 from costlib.ledger import Ledger
 from costlib.records import ArchitectureManifest, Record
@@ -82,8 +83,7 @@ def place(lab: spec.Lab, exercise: spec.Exercise) -> str:
 
 
 def reading(lab: spec.Lab, exercise: spec.Exercise) -> str:
-    page, label = source_of(getattr(judge.lab_module(lab), exercise.name))
-    return f"{page}, section {label}"
+    return exercise_switch.reading(inspect.unwrap(getattr(judge.lab_module(lab), exercise.name)))
 
 
 def explain(lab: spec.Lab, outcome: judge.Outcome) -> str:

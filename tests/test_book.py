@@ -52,8 +52,9 @@ def test_every_key_is_one_that_jupyter_book_reads():
     assert list(unknown_keys(CONFIG, known_keys())) == []
 
 
-@pytest.mark.parametrize("section, key", [("execute", "raise_on_errors"), ("execute", "execute_notebook"),
-                                          ("parse", "myst_enable_extension"), ("html", "home_page_in_navbars"), ("", "exclude_pattern")])
+@pytest.mark.parametrize("section, key", [
+    ("execute", "raise_on_errors"), ("execute", "execute_notebook"), ("parse", "myst_enable_extension"),
+    ("html", "home_page_in_navbars"), ("", "exclude_pattern")])
 def test_a_misspelt_key_is_found(section, key):
     config = {section: {key: True}} if section else {key: True}
     assert list(unknown_keys(config, known_keys())) == [f"{section}.{key}".strip(".")]
@@ -62,8 +63,8 @@ def test_a_misspelt_key_is_found(section, key):
 def test_the_settings_take_effect(tmp_path):
     """A misspelt key would leave Jupyter Book's default in force without a word."""
     folder = small_book(tmp_path)
-    subprocess.run([sys.executable, "-c", "from jupyter_book.cli.main import main; main()", "config", "sphinx", str(folder)],
-                   capture_output=True, check=True)
+    cli = "from jupyter_book.cli.main import main; main()"
+    subprocess.run([sys.executable, "-c", cli, "config", "sphinx", str(folder)], capture_output=True, check=True)
     effective = runpy.run_path(str(folder / "conf.py"))
     wanted = {
         "nb_execution_mode": "force", "nb_execution_raise_on_error": True, "nb_execution_allow_errors": False,
@@ -160,7 +161,12 @@ class Table:
 Table()
 ```
 """
-TOC = "{format: jb-book, root: intro, parts: [{caption: Part I, chapters: [{file: chapters/page}]}, {caption: Labs, chapters: [{file: labs/lab}]}]}"
+TOC = """format: jb-book
+root: intro
+parts:
+  - {caption: Part I, chapters: [{file: chapters/page}]}
+  - {caption: Labs, chapters: [{file: labs/lab}]}
+"""
 
 
 def small_book(folder, **pages):
@@ -186,7 +192,8 @@ def build(folder):
 def built(tmp_path_factory):
     """Built twice, with a changed library in between; beside files that are no pages, and a kernel that is not ours."""
     folder = small_book(tmp_path_factory.mktemp("book"))
-    for stray in ("README.md", "notes.md", "chapters/draft.md", ".pytest_cache/README.md", "chapters/.ipynb_checkpoints/page.md"):
+    for stray in ("README.md", "notes.md", "chapters/draft.md", ".pytest_cache/README.md",
+                  "chapters/.ipynb_checkpoints/page.md"):
         (folder / stray).parent.mkdir(exist_ok=True)
         (folder / stray).write_text("# Not a page\n")
     (folder / "chapters/page.ipynb").write_text("{}")
@@ -216,7 +223,8 @@ def test_a_changed_library_shows_in_the_next_build(built):
 def test_only_pages_are_built(built):
     html = built / "_build/html"
     pages = {path.relative_to(html).as_posix() for path in html.rglob("*.html") if "_static" not in path.parts}
-    assert pages - {"probe.html"} == {"index.html", "genindex.html", "search.html", "intro.html", "chapters/page.html", "labs/lab.html"}
+    assert pages - {"probe.html"} == {
+        "index.html", "genindex.html", "search.html", "intro.html", "chapters/page.html", "labs/lab.html"}
 
 
 def test_dollar_amounts_are_text_and_formulas_are_formulas(built):
@@ -305,9 +313,12 @@ ERROR = {"output_type": "error", "ename": "ValueError", "evalue": "", "traceback
 @pytest.mark.parametrize("file, edit, refusal", [
     (PAGE_HTML, after("<head>", "<script src='https://cdn.example/a.js'></script>"), "asks another host"),
     (PAGE_HTML, after("<head>", "<link rel='stylesheet' href='//cdn.example/a.css'>"), "asks another host"),
-    (PAGE_HTML, after("<head>", "<style>@import url(https://cdn.example/a.css);</style>"), "<style> that asks another host"),
-    ("_build/html/_static/custom.css", after("p {", "background: url('https://cdn.example/a.png')"), "asks another host"),
-    (PAGE_HTML, lambda text: re.sub('alt="A line[^"]*"', 'alt="../_images/abc.png"', text), "text alternative is '../_images/abc.png'"),
+    (PAGE_HTML, after("<head>", "<style>@import url(https://cdn.example/a.css);</style>"),
+     "<style> that asks another host"),
+    ("_build/html/_static/custom.css", after("p {", "background: url('https://cdn.example/a.png')"),
+     "asks another host"),
+    (PAGE_HTML, lambda text: re.sub('alt="A line[^"]*"', 'alt="../_images/abc.png"', text),
+     "text alternative is '../_images/abc.png'"),
     (PAGE_HTML, lambda text: re.sub('alt="A line[^"]*"', 'alt=""', text), "text alternative is 'empty'"),
     (PAGE_HTML, after("<p>Text.", "<h1>Another</h1>"), "2 first-level headings"),
     (PAGE_HTML, lambda text: re.sub(r'<div class="cell ', '<div class="', text, count=1), "shows 2 of its 3 cells"),
@@ -332,7 +343,8 @@ def test_the_check_refuses(spoilt, file, edit, refusal):
         path.write_text(edit(good))
     try:
         refused = check_book.check(spoilt)
-        shown = subprocess.run([sys.executable, str(ROOT / "tools/check_book.py"), str(spoilt)], capture_output=True, text=True)
+        shown = subprocess.run([sys.executable, str(ROOT / "tools/check_book.py"), str(spoilt)],
+                               capture_output=True, text=True)
     finally:
         path.write_text(good)
         os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))

@@ -13,7 +13,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 TARGETS = ["env", "book", "test", "lab", "progress", "hint", "record", "bench", "clean"]
-NOT_INHERITED = {"MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "LAB", "EX", "N", "PYTHON", "LAB_MODULE", "PYTHONPATH"}
+NOT_INHERITED = {"MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "LAB", "EX", "N", "PYTHON", "PYTHONPATH", "LAB_MODULE"}
 
 
 def run(*command, cwd, **env):
@@ -25,12 +25,7 @@ def run(*command, cwd, **env):
 def course_copy(folder):
     """This working tree in another folder, whose name has a space, on the environment that runs the tests."""
     copy = folder / "a copy"
-    listed = run("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", cwd=ROOT)
-    assert listed.returncode == 0, listed.stderr
-    for name in filter(None, listed.stdout.split("\0")):
-        if (ROOT / name).is_file():
-            (copy / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(ROOT / name, copy / name)
+    shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns(".git", ".venv", "_build", "__pycache__", ".pytest_cache"))
     (copy / ".venv").mkdir()
     for entry in Path(sys.prefix).iterdir():
         if entry.name != "ready":
@@ -96,6 +91,16 @@ def test_no_part_of_a_value_is_run(copy, given, value):
             result = run("make", *command, cwd=copy, LAB=value)
         assert result.returncode == 2
         assert not (copy / "ran").exists()
+
+
+def test_no_recorded_page_is_an_error_and_not_a_pass(copy, tmp_path):
+    (copy / "tests/recorded").rename(tmp_path / "recorded")
+    try:
+        result = run("make", "test", cwd=copy)
+    finally:
+        (tmp_path / "recorded").rename(copy / "tests/recorded")
+    assert result.returncode != 0 and result.stdout == ""
+    assert "tests/recorded holds no notebook: make record" in result.stderr
 
 
 # Which Python
@@ -186,7 +191,12 @@ def test_make_says_what_to_install_and_leaves_nothing(bare_copy, tmp_path):
 def test_a_half_made_environment_is_not_taken_for_complete(bare_copy, tmp_path):
     """Its pip fails, as it does when it is interrupted or has no network."""
     (tmp_path / "half").write_text(FIT.replace("[ \"$1\" = -c ] || exit 1", """
-if [ "$2" = venv ]; then mkdir -p .venv/bin; printf '#!/bin/sh\\necho no network; exit 1\\n' >.venv/bin/python; chmod +x .venv/bin/python; exit; fi
+if [ "$2" = venv ]; then
+    mkdir -p .venv/bin
+    printf '#!/bin/sh\\necho no network; exit 1\\n' >.venv/bin/python
+    chmod +x .venv/bin/python
+    exit
+fi
 """))
     (tmp_path / "half").chmod(0o755)
     result = run("make", "env", f"PYTHON={tmp_path}/half", cwd=bare_copy)

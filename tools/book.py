@@ -22,6 +22,7 @@ from myst_nb.core.read import is_myst_markdown_notebook, read_myst_markdown_note
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 from record import ThisPython
+from sphinx.util.console import nocolor
 
 KERNELS = 4
 TRACEBACK_LINES = 20
@@ -38,7 +39,8 @@ async def execute(page, notebook, timeout, gate):
     """Runs one page. Returns what to tell the author if a cell fails, else None."""
     reached = [0]
     client = NotebookClient(
-        notebook, kernel_manager_class=ThisPython, timeout=timeout, record_timing=False, resources={"metadata": {"path": str(page.parent)}},
+        notebook, kernel_manager_class=ThisPython, timeout=timeout, record_timing=False,
+        resources={"metadata": {"path": str(page.parent)}},
         on_cell_start=lambda cell, cell_index: reached.append(cell_index))
     async with gate:
         try:
@@ -51,7 +53,7 @@ async def execute(page, notebook, timeout, gate):
             return None
     cell, line = notebook.cells[reached[-1]], notebook.metadata["source_map"][reached[-1]]
     trace = re.sub(r"\x1b\[[0-9;]*m", "", trace).splitlines()[-TRACEBACK_LINES:]
-    return f"{page}:{line}: this cell fails with {reason}\n\n{indent(cell.source, '    ')}\n\n" + "\n".join(trace) + "\n"
+    return "\n".join([f"{page}:{line}: this cell fails with {reason}", "", indent(cell.source, "    "), "", *trace, ""])
 
 
 async def execute_all(notebooks, timeout):
@@ -100,6 +102,8 @@ def main(root):
     hand_over(notebooks)
 
     print("Building the book ...", flush=True)
+    if not sys.stderr.isatty():
+        nocolor()
     status = build_sphinx(
         root, build / "html", noconfig=True, path_config=root / "_config.yml",
         confoverrides={"external_toc_path": str(root / "_toc.yml"), "latex_individualpages": False, "nitpicky": True},

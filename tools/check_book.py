@@ -20,7 +20,7 @@ ELSEWHERE = re.compile(r"\s*(https?:)?//")
 CSS_ELSEWHERE = re.compile(r"@import[^;]*//|url\(\s*['\"]?(https?:)?//")
 FENCED_CELL = re.compile(r"^[ \t>]*(`{3,}|~{3,}|:{3,})\s*\{code-cell\}", re.M)
 FORMULA_AS_TEXT = re.compile(r"\$[^$\n]*[\\^_{][^$\n]*\$")
-WORDS = re.compile(r"(?<![\\A-Za-z])[A-Za-z]{2,},?\s+[A-Za-z]{2,}")
+WORDS = re.compile(r"(?<![\\A-Za-z])[A-Za-z]{3,},?\s+[A-Za-z]{3,}")
 NAMED_TEXT = re.compile(r"\\(text\w*|mathrm|mathit|mathsf|mathtt|operatorname|begin|end|tag|label|hspace)\*?\{[^{}]*\}")
 
 
