@@ -1,6 +1,7 @@
 """Is an answer right, and if not, which mistake is it? Pure: no printing, no files."""
 
 import contextlib
+import importlib
 import inspect
 import signal
 import threading
@@ -88,16 +89,18 @@ def expected(lab: Lab, exercise: Exercise, case: Case):
     if case.expected is not None:
         return case.expected
     with using("solutions"):
-        return call(getattr(lab_module(lab), exercise.name), case)
+        return call(function(lab, exercise), case)
 
 
-def lab_module(lab: Lab):
-    return __import__(f"costlib.{lab.module}", fromlist=["_"])
+def function(lab: Lab, exercise: Exercise):
+    """The function of costlib that an exercise asks for."""
+    module, _, name = lab.path(exercise).partition(".")
+    return getattr(importlib.import_module(f"costlib.{module}"), name)
 
 
 def has_solutions(lab: Lab, exercise: Exercise) -> bool:
     try:
-        reference(f"{lab.module}.{exercise.name}")
+        reference(lab.path(exercise))
     except NoSolutions:
         return False
     return True
@@ -106,9 +109,8 @@ def has_solutions(lab: Lab, exercise: Exercise) -> bool:
 def answer(lab: Lab, exercise: Exercise, case: Case):
     """What the learner's function gives. What it calls is answered by the reference, where there is
     one: a mistake in a helper is the helper's."""
-    name = f"{lab.module}.{exercise.name}"
-    with using("costlib", alone=name if has_solutions(lab, exercise) else None):
-        return call(getattr(lab_module(lab), exercise.name), case)
+    with using("costlib", alone=lab.path(exercise) if has_solutions(lab, exercise) else None):
+        return call(function(lab, exercise), case)
 
 
 def cases(lab: Lab, exercise: Exercise, seed: str = "0") -> list[Case]:
@@ -137,12 +139,12 @@ def judge(lab: Lab, exercise: Exercise, seed: str = "0") -> Outcome:
 
 def try_body(lab: Lab, exercise: Exercise, body) -> Outcome:
     """Judge a body in the place of the learner's: a named wrong model, or the reference itself."""
-    function = getattr(lab_module(lab), exercise.name)
-    written, function.__wrapped__ = function.__wrapped__, body
+    asked = function(lab, exercise)
+    written, asked.__wrapped__ = asked.__wrapped__, body
     try:
         return judge(lab, exercise)
     finally:
-        function.__wrapped__ = written
+        asked.__wrapped__ = written
 
 
 def diagnose(exercise: Exercise, failing) -> tuple[str, str]:
@@ -254,5 +256,5 @@ def _ratio(got, wanted):
 
 def bound(lab: Lab, exercise: Exercise, case: Case) -> dict:
     """The case's arguments by parameter name."""
-    signature = inspect.signature(getattr(lab_module(lab), exercise.name))
+    signature = inspect.signature(function(lab, exercise))
     return dict(signature.bind(*case.args, **case.kwargs).arguments)

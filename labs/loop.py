@@ -7,6 +7,7 @@ import inspect
 import re
 import sys
 from fractions import Fraction
+from pathlib import Path
 
 from costlib import exercise as exercise_switch
 from costlib.domain import ManifestError
@@ -63,34 +64,36 @@ def differing(wanted, got) -> tuple[str, str]:
 
 
 def fresh(lab: spec.Lab) -> None:
-    """Read the exercise file anew, or say in one sentence why Python cannot."""
-    name = f"costlib.{lab.module}"
-    try:
-        importlib.reload(sys.modules[name]) if name in sys.modules else importlib.import_module(name)
-    except SyntaxError as error:
-        raise BrokenFile(f"{file_of(lab)}, line {error.lineno}: {error.msg}\n  {(error.text or '').strip()}") from None
-    except Exception as error:
-        raise BrokenFile(f"{file_of(lab)} cannot be imported: {type(error).__name__}: {error}") from None
+    """Read the exercise files anew, or say in one sentence why Python cannot."""
+    for module in lab.modules:
+        name = f"costlib.{module}"
+        try:
+            importlib.reload(sys.modules[name]) if name in sys.modules else importlib.import_module(name)
+        except SyntaxError as error:
+            file = Path(error.filename or "").name or f"{module}.py"
+            raise BrokenFile(f"costlib/{file}, line {error.lineno}: {error.msg}\n  {(error.text or '').strip()}") from None
+        except Exception as error:
+            raise BrokenFile(f"costlib/{module}.py cannot be imported: {type(error).__name__}: {error}") from None
 
 
-def file_of(lab: spec.Lab) -> str:
-    return f"costlib/{lab.module}.py"
+def file_of(lab: spec.Lab, exercise: spec.Exercise) -> str:
+    return f"costlib/{lab.path(exercise).partition('.')[0]}.py"
 
 
 def place(lab: spec.Lab, exercise: spec.Exercise) -> str:
-    hole = inspect.unwrap(getattr(judge.lab_module(lab), exercise.name))
-    return f"{file_of(lab)}:{hole.__code__.co_firstlineno}"
+    hole = inspect.unwrap(judge.function(lab, exercise))
+    return f"{file_of(lab, exercise)}:{hole.__code__.co_firstlineno}"
 
 
 def reading(lab: spec.Lab, exercise: spec.Exercise) -> str:
-    return exercise_switch.reading(inspect.unwrap(getattr(judge.lab_module(lab), exercise.name)))
+    return exercise_switch.reading(inspect.unwrap(judge.function(lab, exercise)))
 
 
 def explain(lab: spec.Lab, outcome: judge.Outcome) -> str:
     """At most six lines on one exercise: what is right, the first failing case, what kind of mistake, where next."""
     exercise, name = outcome.exercise, outcome.exercise.name
     if outcome.status == "right":
-        solution = f"solutions/{lab.module}.py"
+        solution = file_of(lab, exercise).replace("costlib", "solutions")
         compare = f" Compare with {solution}." if (ROOT / solution).exists() else ""
         return f"{name}: all {outcome.total} cases right.{compare}"
     hint = f"make hint LAB={lab.number} EX={name}"
@@ -185,7 +188,7 @@ def progress() -> str:
             outcomes = judge_lab(lab)
         except BrokenFile as error:
             lines.append(f"Lab {number}  {lab.module:<12} {error}")
-            following = following or f"mend {file_of(lab)}"
+            following = following or f"mend {str(error).split(',')[0].split(' ')[0]}"
             continue
         marks = "".join(MARK[o.status] for o in outcomes)
         right = sum(o.status == "right" for o in outcomes)
@@ -208,13 +211,13 @@ class card:
     def __repr__(self):
         e = self.exercise
         return (
-            f"Exercise {e.name} (lab {self.lab.number}, {file_of(self.lab)}): {e.lines} line(s), "
+            f"Exercise {e.name} (lab {self.lab.number}, {file_of(self.lab, e)}): {e.lines} line(s), "
             f"about {e.minutes} min, {e.points} point(s). Check: make lab LAB={self.lab.number}"
         )
 
     def _repr_html_(self):
         e, lab = self.exercise, self.lab
-        function = inspect.unwrap(getattr(judge.lab_module(lab), e.name))
+        function = inspect.unwrap(judge.function(lab, e))
         asked = _html(inspect.getdoc(function).split("\n\n")[0])
         hints = "".join(
             f"<details><summary>Hint {i}</summary><p>{_html(text)}</p></details>"
@@ -222,7 +225,7 @@ class card:
         )
         return (
             f"<div class='exercise-card'><p><strong>Exercise: <code>{e.name}</code></strong> "
-            f"in <code>{file_of(lab)}</code> &middot; {e.lines} line{'s' * (e.lines > 1)} &middot; "
+            f"in <code>{file_of(lab, e)}</code> &middot; {e.lines} line{'s' * (e.lines > 1)} &middot; "
             f"about {e.minutes} min &middot; {e.points} point{'s' * (e.points > 1)}</p><p>{asked}</p>{hints}"
             f"<p>Check it: <code>make lab LAB={lab.number}</code>, "
             f"or <code>labs.check(\"{e.name}\")</code> in a cell.</p></div>"

@@ -61,6 +61,7 @@ class Exercise:
     cases: tuple[Case, ...]
     wrong: tuple[Wrong, ...]
     shapes: Mapping
+    module: str = ""  # of costlib, where it is not the lab's
 
     def draws(self, count: int = 6, seed: str = "0") -> list[Case]:
         """Further cases, the same for the same seed; their answers come from the reference."""
@@ -96,6 +97,14 @@ class Lab:
     exercises: tuple[Exercise, ...]
     failures: tuple[Failure, ...] = ()
 
+    def path(self, exercise: Exercise) -> str:
+        """Where an exercise stands, `params.block` for instance."""
+        return f"{exercise.module or self.module}.{exercise.name}"
+
+    @property
+    def modules(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(self.path(exercise).partition(".")[0] for exercise in self.exercises))
+
     def __getitem__(self, name: str) -> Exercise:
         for exercise in self.exercises:
             if exercise.name == name:
@@ -122,9 +131,8 @@ def load(number: str) -> Lab:
 def find(name: str) -> tuple[Lab, Exercise]:
     """The exercise of that name in whichever lab has it; `params.block` and `block` both work."""
     labs = [load(number) for number in numbers()]
-    module, _, short = name.rpartition(".")
     for lab, exercise in itertools.chain.from_iterable(((lab, e) for e in lab.exercises) for lab in labs):
-        if exercise.name == short and module in ("", lab.module):
+        if name in (exercise.name, lab.path(exercise)):
             return lab, exercise
     names = ", ".join(exercise.name for lab in labs for exercise in lab.exercises)
     raise ManifestError("ENUM", f"no exercise {name!r}; the exercises are {names}")

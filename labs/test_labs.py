@@ -17,7 +17,7 @@ def _every_case():
 
 @pytest.mark.parametrize("lab, exercise, case", list(_every_case()))
 def test_case(lab, exercise, case):
-    wanted, function = judge.expected(lab, exercise, case), getattr(judge.lab_module(lab), exercise.name)
+    wanted, function = judge.expected(lab, exercise, case), judge.function(lab, exercise)
     if lab_module() == "solutions":
         with using("solutions"):
             got = judge.call(function, case)

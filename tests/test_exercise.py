@@ -26,7 +26,7 @@ HOLES = {
     if hasattr(value, "exercise") and value.__module__ == name
 }
 LABS = [spec.load(number) for number in spec.numbers()]
-LISTED = {f"{lab.module}.{e.name}": (lab, e) for lab in LABS for e in lab.exercises}
+LISTED = {lab.path(e): (lab, e) for lab in LABS for e in lab.exercises}
 
 each_hole = pytest.mark.parametrize("name", HOLES)
 

@@ -6,13 +6,13 @@ from costlib.exercise import reference, using
 from labs import judge, loop, spec
 
 EVERY = [(spec.load(number), exercise) for number in spec.numbers() for exercise in spec.load(number).exercises]
-EXERCISES = [pytest.param(lab, e, id=f"{lab.module}.{e.name}") for lab, e in EVERY]
-WRONG = [pytest.param(lab, e, w, id=f"{lab.module}.{e.name}-{w.name}") for lab, e in EVERY for w in e.wrong]
+EXERCISES = [pytest.param(lab, e, id=lab.path(e)) for lab, e in EVERY]
+WRONG = [pytest.param(lab, e, w, id=f"{lab.path(e)}-{w.name}") for lab, e in EVERY for w in e.wrong]
 
 
 @pytest.mark.parametrize("lab, exercise", EXERCISES)
 def test_the_reference_is_right(lab, exercise):
-    outcome = judge.try_body(lab, exercise, reference(f"{lab.module}.{exercise.name}"))
+    outcome = judge.try_body(lab, exercise, reference(lab.path(exercise)))
     assert (outcome.status, outcome.diagnosis) == ("right", "")
 
 
