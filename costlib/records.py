@@ -47,18 +47,30 @@ class Record:
     @classmethod
     def from_json(cls, text: str):
         """The record written in `text`; malformed JSON, repeated, unknown and missing keys are refused."""
+        require(isinstance(text, str), "TYPE", f"{cls.__name__} is read from a text, not {type(text).__name__}")
         try:
-            data = json.loads(text, object_pairs_hook=_no_repeats, parse_constant=_no_constant)
+            return _build(
+                cls,
+                json.loads(text, object_pairs_hook=_no_repeats, parse_constant=_no_constant, parse_int=_short_integer),
+            )
         except json.JSONDecodeError as error:
             raise ManifestError("JSON", f"line {error.lineno}, column {error.colno}: {error.msg}") from None
-        return _build(cls, data)
+        except RecursionError:
+            raise ManifestError("JSON", "nested deeper than any record is") from None
 
 
 def _no_repeats(pairs):
-    data = dict(pairs)
-    for key, _ in pairs:
-        require([k for k, _ in pairs].count(key) == 1, "JSON", f"the key {key!r} stands twice")
+    data = {}
+    for key, value in pairs:
+        require(key not in data, "JSON", f"the key {key!r} stands twice")
+        data[key] = value
     return data
+
+
+def _short_integer(digits):
+    # Python neither reads nor prints integers of more than 4,300 digits, and products must stay below that.
+    require(len(digits) <= 100, "JSON", f"an integer of {len(digits)} digits; 100 are enough for any model")
+    return int(digits)
 
 
 def _no_constant(name):
