@@ -1,5 +1,6 @@
 """Which models does the course count? Named manifests and workloads; each name is used in a page or a lab."""
 
+from costlib.policies import LiveObject, StatePolicy, StateRow
 from costlib.records import ArchitectureManifest, Experts, Tensor, Workload
 
 RUNNING = ArchitectureManifest(  # M 0x01A
@@ -135,3 +136,51 @@ TRAIN_ODD = Workload(
     workload_id="train-odd", phase="training", batch_size=5, new_rows=56, visible_rows=56, logits="all"
 )
 WORKLOADS = {w.workload_id: w for w in (TRAIN_4K, PREFILL_4K, DECODE_32K, TRAIN_ODD)}
+
+
+def _policy(policy_id, weights, gradients="", optimizer=""):
+    """Weights, then what training adds: gradients from backward to zero-grad, moments from the first step on."""
+    rows = [StateRow(role="weights", counts="loaded", dtype=weights)]
+    for role, dtype in (pair.split(":") for pair in f"{gradients} {optimizer}".split()):
+        points = {
+            "gradients": {"created": "backward", "released": "zero-grad", "owner": "autograd"},
+            "optimizer": {"created": "construction" if role.endswith("master") else "step", "owner": "optimizer"},
+        }[role.partition(".")[0]]
+        rows.append(StateRow(role=role, counts="trained", dtype=dtype, **points))
+    return StatePolicy(policy_id=policy_id, rows=tuple(rows))
+
+
+_MOMENTS = "optimizer.m:fp32 optimizer.v:fp32"
+INFER_BF16 = _policy("infer-bf16", "bf16")  # M 0x03F: 2, 4, 12, 16, 16 and 20 bytes per scalar
+INFER_FP32 = _policy("infer-fp32", "fp32")
+MASTERLESS = _policy("masterless", "bf16", "gradients:bf16", _MOMENTS)
+AUTOCAST = _policy("autocast", "fp32", "gradients:fp32", _MOMENTS)
+MASTER = _policy("master", "bf16", "gradients:bf16", f"optimizer.master:fp32 {_MOMENTS}")
+A16 = _policy(
+    "a16", "bf16", "gradients.working:bf16 gradients.update:fp32", f"optimizer.master:fp32 {_MOMENTS}"
+)
+POLICIES = {p.policy_id: p for p in (INFER_BF16, INFER_FP32, MASTERLESS, AUTOCAST, MASTER, A16)}
+
+
+def _live(role, name, size, birth, death):
+    needed = "its layer's backward" if role == "saved" else ""
+    return LiveObject(name=name, bytes=size, birth=birth, death=death, storage=name, role=role, needed_by=needed)
+
+
+LIVE_TOY = (  # M 0x04C in GiB, instants in tenths: five objects that never all coexist
+    _live("persistent", "state", 20 * 2**30, 0, 50),
+    _live("saved", "A", 4 * 2**30, 0, 40),
+    _live("temporary", "B", 5 * 2**30, 10, 20),
+    _live("workspace", "W", 3 * 2**30, 15, 18),
+    _live("gradient", "C", 6 * 2**30, 20, 30),
+)
+LIVE_TINY = (  # M 0x0AD: attention of one toy layer on four rows, bf16
+    _live("temporary", "hidden", 64, 0, 5),
+    _live("temporary", "q", 64, 1, 5),
+    _live("temporary", "k", 32, 1, 5),
+    _live("temporary", "v", 32, 1, 5),
+    _live("temporary", "scores", 128, 2, 4),
+    _live("workspace", "gemm", 128, 2, 3),
+    _live("temporary", "probabilities", 128, 3, 5),
+    _live("temporary", "context", 64, 4, 5),
+)

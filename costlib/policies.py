@@ -3,7 +3,7 @@
 Each is frozen and validates itself; a changed field is another policy, and another number.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Literal
 
@@ -11,6 +11,8 @@ from costlib.domain import Count, Size, Stage, require
 from costlib.records import Record
 
 BITS = {"fp32": 32, "tf32": 32, "bf16": 16, "fp16": 16, "fp8": 8, "int8": 8, "int4": 4}
+Dtype = Literal["fp32", "tf32", "bf16", "fp16", "fp8", "int8", "int4"]
+POINTS = ("construction", "backward", "step", "zero-grad")  # of the first training step, in order
 
 
 def bytes_per_scalar(dtype: str) -> Fraction:
@@ -22,22 +24,31 @@ def bytes_per_scalar(dtype: str) -> Fraction:
 class StateRow(Record):
     """One kind of state in memory. `counts` says of which scalars: all that are loaded, or those trained.
 
-    `created` and `released` are points of the training step; `owner` is who allocates it. Source: M 0x03A.
+    `role` is a path: its head is weights, gradients or optimizer in the named policies. `created` and
+    `released` are points of the first training step; `owner` is who allocates it. Source: M 0x03A.
     """
 
     role: str
     counts: Literal["loaded", "trained"]
-    dtype: Literal["fp32", "tf32", "bf16", "fp16", "fp8", "int8", "int4"]
+    dtype: Dtype
     copies: Size = 1
     placement: Literal["device", "host", "disk"] = "device"
-    created: Literal["construction", "backward", "first-step"] = "construction"
-    released: Literal["never", "zero-grad", "step"] = "never"
+    created: Literal["construction", "backward", "step"] = "construction"
+    released: Literal["step", "zero-grad", "never"] = "never"
     owner: Literal["model", "autograd", "optimizer", "runtime"] = "model"
+
+    def rules(self):
+        order = (*POINTS, "never")
+        require(
+            order.index(self.created) < order.index(self.released),
+            "INCONSISTENT",
+            f"{self.role} is released at {self.released}, created at {self.created}: a temporary is no persistent state",
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
 class StatePolicy(Record):
-    """An ordered list of state rows, each role once. Source: M 0x01C, 0x03A."""
+    """An ordered list of state rows, each role once and none inside another. Source: M 0x01C, 0x03A."""
 
     policy_id: str
     rows: tuple[StateRow, ...]
@@ -45,13 +56,22 @@ class StatePolicy(Record):
     def rules(self):
         roles = [row.role for row in self.rows]
         require(len(roles) == len(set(roles)), "INCONSISTENT", f"{self.policy_id} has a role twice: {roles}")
+        inside = [(a, b) for a in roles for b in roles if b.startswith(f"{a}.")]
+        require(not inside, "INCONSISTENT", f"{self.policy_id} has roles inside others: {inside}")
+
+    def __repr__(self):
+        return self.policy_id
+
+
+Role = Literal["persistent", "saved", "boundary", "temporary", "gradient", "workspace", "communication"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class LiveObject(Record):
-    """Something that takes bytes from `birth` up to, not including, `death`. Source: M 0x04C.
+    """Something that takes bytes from `birth` up to, not including, `death`. Source: M 0x04A, 0x04C.
 
-    Objects of equal `storage` are one allocation under several names.
+    Objects of equal `storage` are one allocation under several names, and `bytes` is that
+    allocation's. What is kept for backward says in `needed_by` which formula asks for it.
     """
 
     name: str
@@ -59,24 +79,46 @@ class LiveObject(Record):
     birth: Count
     death: Count
     storage: str
+    role: Role = "temporary"
+    placement: Literal["device", "host"] = "device"
+    dtype: str = "mixed"
+    needed_by: str = ""
 
     def rules(self):
         require(self.death > self.birth, "RANGE", f"{self.name} is released at {self.death}, born at {self.birth}")
+        kept = self.role in ("saved", "boundary")
+        require(bool(self.needed_by) or not kept, "MISSING", f"{self.name} is kept for backward; which formula needs it?")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Region(Record):
-    """A part of the graph that is run, and run again, as one: FLOPs forward, for dX and for dW. Source: M 0x06I."""
+    """A part of the graph that is run, and run again, as one: FLOPs forward, for dX and for dW. Source: M 0x06I.
+
+    Names are paths, block_0.core for instance. Where a product has two activations for factors, as in
+    attention, dx and dw are the gradients of the first and of the second.
+    """
 
     name: str
     forward: Count
     dx: Count
     dw: Count
 
+    def within(self, path: str) -> bool:
+        """Whether this region lies at or below a path."""
+        return self.name == path or self.name.startswith(f"{path}.")
+
+
+Grouping = Literal["root", "blocks", "blocks-and-ends"]
+
 
 @dataclass(frozen=True, kw_only=True)
 class Ownership(Record):
-    """Which ranks there are and what each keeps; the degrees multiply to the world. Source: M 0x01C, 0x07A."""
+    """Which ranks there are and what each keeps; the degrees multiply to the world.
+
+    There is no sequence-parallel degree: it uses the tensor-parallel group. Nor one for experts, whose
+    ownership the course leaves undeclared. Groups of parameters are gathered from ZeRO stage 3 on.
+    Source: M 0x01C, 0x07A.
+    """
 
     policy_id: str
     world_size: Size
@@ -85,6 +127,7 @@ class Ownership(Record):
     pipeline_parallel: Size = 1
     context_parallel: Size = 1
     zero_stage: Stage = 0
+    fsdp_grouping: Grouping = "blocks"
     reshard_after_forward: bool = True
     prefetch_groups: Count = 0
     communication_dtype: Literal["fp32", "bf16", "fp16", "fp8"] = "bf16"
@@ -96,22 +139,57 @@ class Ownership(Record):
             "INCONSISTENT",
             f"the degrees multiply to {product}, world_size is {self.world_size}",
         )
+        require(
+            self.zero_stage == 3 or self.prefetch_groups == 0,
+            "INCONSISTENT",
+            f"prefetch_groups = {self.prefetch_groups}, and below ZeRO stage 3 nothing is gathered",
+        )
+
+    def __repr__(self):
+        return self.policy_id
+
+
+HBM = "HBM <-> on-chip"  # the boundary of the course's schedules, unless another is named
 
 
 @dataclass(frozen=True, kw_only=True)
 class Transfer(Record):
-    """One object crossing one boundary: elements, bytes per value, how often. Source: M 0x08, 0x08D."""
+    """A whole tensor that crosses one named boundary in one direction, `multiplicity` times.
 
-    object: str
+    The assumption is prose: it says why the row is there and takes no part in comparing rows.
+    Source: M 0x08, 0x08D.
+    """
+
+    name: str
     elements: Count
-    dtype: Literal["fp32", "bf16", "fp16", "fp8", "int8", "int4"]
+    dtype: Dtype
     direction: Literal["read", "write"]
-    multiplicity: Count
-    boundary: str
     phase: str
-    assumption: str
+    multiplicity: Count = 1
+    boundary: str = HBM
+    assumption: str = field(default="the whole payload crosses once", compare=False)
+
+
+@dataclass(frozen=True, kw_only=True, order=True)
+class StateObject(Record):
+    """One state tensor, declared or seen: whose it is, its shape, dtype and place, its payload. Source: M 0x03J."""
+
+    role: str
+    tensor: str
+    shape: tuple[Count, ...]
+    dtype: str
+    device: str
+    bytes: Count
 
     @property
-    def payload(self) -> int:
-        """Logical bytes, rounded up to whole ones: elements * bytes per value * multiplicity."""
-        return -(-self.elements * BITS[self.dtype] // 8) * self.multiplicity
+    def name(self) -> str:
+        return f"{self.role} of {self.tensor}, {list(self.shape)} {self.dtype} on {self.device}, {self.bytes:,} B"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Candidate(Record):
+    """A region that may be recomputed: bytes this takes off the peak, FLOPs it adds. Source: M 0x04I."""
+
+    name: str
+    saved: Count
+    flops: Count
