@@ -14,16 +14,13 @@ from pathlib import Path
 import pytest
 
 from costlib.exercise import using
-from costlib.units import fixed
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE / "facts"))
 MODULES = [importlib.import_module(file.stem) for file in sorted((HERE / "facts").glob("facts_*.py"))]
 RECORDS = {record["id"]: record for record in json.loads((HERE / "data/facts.json").read_text(encoding="utf-8"))}
 # What no module owns yet: prose and tables that come with their chapters.
-PENDING = ("W.C1.", "W.C3", "W.C4", "W.C5", "W.C6", "W.C7", "W.C8", "W.C9", "W.C10", "W.C11", "W.QA", "W.TIPS", "W.LAB", "W.SUCC") + tuple(
-    f"M.0{section}" for section in "013456789ABCD"
-) + ("M.FE",)
+PENDING = tuple(f"M.0{section}" for section in "013456789ABCD") + ("M.FE",)
 
 
 def table(name):
@@ -52,6 +49,13 @@ def test_every_record_is_owned_or_pending():
     assert not [prefix for prefix in PENDING if all(key.startswith(owned) for key in RECORDS if key.startswith(prefix))]
 
 
+def last_place(shown):
+    """Of "0.30" a hundredth, of "3.15e23" 10**21, of "5300" a hundred: zeros that end an integer round it."""
+    whole, point, digits = shown.partition("e")[0].partition(".")
+    places = -len(digits) if point else len(whole) - len(whole.rstrip("0"))
+    return Fraction(10) ** (places + int(shown.partition("e")[2] or 0))
+
+
 @pytest.mark.parametrize("key", FACTS)
 def test_a_number_of_the_documents(key):
     record, value = RECORDS[key], FACTS[key]()
@@ -61,8 +65,8 @@ def test_a_number_of_the_documents(key):
         assert value == record["recomputed_value"]
     assert not isinstance(value, (float, bool))
     if record["match"] and record["kind"] == "rounded":
-        shown = record["document_value"].rstrip("%")
-        assert fixed(value, len(shown.partition(".")[2])).replace(",", "") == shown.replace(",", "")
+        shown = record["document_value"].rstrip("%").replace(",", "")
+        assert abs(value - Fraction(shown)) <= last_place(shown) / 2
 
 
 @pytest.mark.parametrize("key", TEXTS)
