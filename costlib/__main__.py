@@ -1,21 +1,26 @@
-"""The program on the command line: python -m costlib budget | params
+"""The program on the command line.
 
     python -m costlib budget --chip H100 --chips 1000 --days 30
     python -m costlib params running
-    python -m costlib params my_manifest.json
+    python -m costlib estimate tiny-tied --observation tiny-tied --fail-on-mismatch
+    python -m costlib sensitivity running nine
+    python -m costlib compare running my_plan.json
+    python -m costlib papers | progress
+
+Status 0: done, and closed where something was compared. 1: a mismatch or an open residual. 2: bad input.
 """
 
 import argparse
+import json
+import subprocess
 import sys
 from fractions import Fraction
-from pathlib import Path
 
-from costlib import fixtures, hardware, napkin, params
+from costlib import fixtures, hardware, report
 from costlib.domain import ManifestError
-from costlib.exercise import NoSolutions, Unfilled, lab_module
-from costlib.records import ArchitectureManifest
-from costlib.schema import tensor_rows
-from costlib.units import ceil_div, fixed, in_bytes, percent, scientific, short
+from costlib.estimate import estimate
+from costlib.exercise import ROOT, NoSolutions, Unfilled, lab_module
+from costlib.ledger import UnitError
 
 
 def number(text: str):
@@ -30,9 +35,11 @@ def number(text: str):
 def parse(argv):
     parser = argparse.ArgumentParser(prog="python -m costlib", description="What a Transformer costs.")
     commands = parser.add_subparsers(dest="command", required=True)
-    budget = commands.add_parser(
-        "budget", help="from chips and days to a model, its memory, energy and price", allow_abbrev=False
-    )
+
+    def command(name, text):
+        return commands.add_parser(name, help=text, allow_abbrev=False)
+
+    budget = command("budget", "from chips and days to a model, its memory, energy and price")
     budget.add_argument("--chip", required=True, help=f"one of {', '.join(hardware.CHIPS)}")
     for name, default, text in (
         ("chips", None, "how many"),
@@ -53,92 +60,57 @@ def parse(argv):
             required=name in ("chips", "days"),
             help=text + (f" (default {default})" if default else ""),
         )
-    count = commands.add_parser("params", help="the parameter ledger of a manifest")
-    count.add_argument("manifest", help=f"a JSON file, or one of {', '.join(fixtures.MANIFESTS)}")
+    a_plan = f"a JSON file, or one of {', '.join([*report.PLANS, *(m for m in fixtures.MANIFESTS if m not in report.PLANS)])}"
+    command("params", "the parameter ledger of a manifest").add_argument("manifest", help=a_plan)
+    one = command("estimate", "every ledger of a plan")
+    one.add_argument("manifest", help=a_plan)
+    one.add_argument("--observation", help="a JSON file, or tiny-tied: compare with what was seen")
+    one.add_argument("--fail-on-mismatch", action="store_true", help="status 1 unless the observation closes")
+    one.add_argument("--json", action="store_true", help="by costlib/data/estimate.schema.json")
+    many = command("sensitivity", "one field changed at a time, as exact ratios")
+    many.add_argument("base", help=a_plan)
+    many.add_argument("cases", nargs="?", default="nine", help="a JSON file, or nine (the default)")
+    two = command("compare", "two plans, ledger by ledger")
+    two.add_argument("first", help=a_plan)
+    two.add_argument("second", help=a_plan)
+    command("papers", "which published contracts may be compared")
+    command("progress", "what is written and what passes")
     return parser.parse_args(argv)
 
 
-def budget_text(args) -> str:
-    """Everything that follows from chips and days, with its assumptions beside it."""
-    chip = hardware.chip(args.chip)
-    plan = napkin.budget_report(
-        chip, args.chips, args.days, args.mfu, args.price, args.kwh_price, args.pue
-    )
-    checks = napkin.sanity_checks(
-        plan, args.memory_share, args.unique_tokens, args.largest_servable, args.most_kwh
-    )
-    params, tokens = plan["params"], plan["tokens"]
-    spent = napkin.training_flops(params, tokens)
-    holders = ceil_div(plan["weight_bytes"], chip.memory_bytes)
-    power = "" if chip.power.verified else "; the power figure is UNVERIFIED"
-    ratios = [
-        fixed(plan["usd_rental"] / plan[key], 1) for key in ("usd_energy", "usd_energy_pue") if plan[key]
-    ]
-    rows = (
-        ("compute", f"C = {scientific(plan['flops'])} FLOPs"),
-        ("compute-optimal", f"N = {short(params)} parameters, D = {short(tokens, 2)} tokens (D = 20 N)"),
-        ("", f"6ND = {scientific(spent)} FLOPs, {scientific(plan['flops'] - spent, 1)} left by rounding N down"),
-        ("training state", f"{in_bytes(plan['state_bytes'])} (Adam, 16 B per parameter, no activations)"),
-        ("cluster memory", in_bytes(plan["cluster_bytes"])),
-        ("weights to serve", f"{in_bytes(plan['weight_bytes'])} (bf16; {holders} {chip.name} to hold them)"),
-        ("energy, chips", f"{fixed(plan['kwh'] / 1000, 1)} MWh, ${fixed(plan['usd_energy'])} (board power alone{power})"),
-        (
-            "energy, meter",
-            f"{fixed(plan['kwh_pue'] / 1000, 1)} MWh, ${fixed(plan['usd_energy_pue'])} (PUE {fixed(args.pue, 2)})",
-        ),
-        (
-            "rental",
-            f"${fixed(plan['usd_rental'])} at ${fixed(args.price, 2)} per chip-hour"
-            + (f", {' or '.join(ratios)} times the electricity (chips or meter)" if ratios else ""),
-        ),
-        ("price of compute", f"${fixed(plan['usd_per_1e21_flops'], 2)} per 1e21 FLOPs"),
-    )
-    why = {
-        "memory": f"{percent(Fraction(plan['state_bytes'], plan['cluster_bytes']))} of the cluster, at most "
-        f"{percent(args.memory_share)}; activations are not counted",
-        "data": f"{short(tokens, 2)} tokens, {short(args.unique_tokens, 2)} unique ones",
-        "servable": f"{short(params)} parameters, at most {short(args.largest_servable)}",
-        "energy": "no limit given (--most-kwh)"
-        if args.most_kwh is None
-        else f"{fixed(plan['kwh_pue'])} kWh, at most {fixed(args.most_kwh)}",
-    }
-    lines = [f"{fixed(args.chips)} {chip.name} for {fixed(args.days)} days at {percent(args.mfu)} of peak", ""]
-    lines += [f"  {name:<17} {text}" for name, text in rows]
-    lines += ["", "  checks"] + [f"  {verdict:<12} {name:<9} {why[name]}" for name, verdict in checks.items()]
-    lines += ["", f"  peak {chip.peak}", f"  power {chip.power}"]
-    lines += ["  conventions: FMA = 2 FLOPs, C = 6ND, GB = 10**9 B, GiB = 2**30 B"]
-    return "\n".join(lines)
-
-
-def read_manifest(name: str) -> ArchitectureManifest:
-    """A fixture by name, or the manifest in a JSON file."""
-    if name in fixtures.MANIFESTS:
-        return fixtures.MANIFESTS[name]
-    try:
-        return ArchitectureManifest.from_json(Path(name).read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
-        raise ManifestError(
-            "ENUM",
-            f"manifest = {name!r}: no fixture of that name ({', '.join(fixtures.MANIFESTS)}), and as a file: {reason}",
-        ) from None
-
-
-def params_text(args) -> str:
-    arch = read_manifest(args.manifest)
-    ledger, rows = params.ledger(arch), tensor_rows(arch)
-    lines = [f"{arch.manifest_id}  sha256 {arch.sha256[:16]}", str(ledger), ""]
-    lines += [f"N_{name:<7} {value:,} = {short(value, 2)}" for name, value in params.coordinates(arch).items()]
-    lines += [f"{len(rows):,} tensor names; bf16 weights {in_bytes(2 * ledger.total)}"]
-    return "\n".join(lines)
+def run_estimate(args) -> int:
+    plan = report.read_plan(args.manifest)
+    found = estimate(plan)
+    seen = report.observe(plan, found, args.observation) if args.observation else None
+    if args.json:
+        answer = json.loads(found.to_json()) | ({"observation": seen} if seen else {})
+        print(json.dumps(answer, indent=1))
+    else:
+        print(found)
+        print(report.observation_text(plan, seen) if seen else "observation: unmeasured")
+    closed = seen is not None and seen["status"] in ("exact", "explained")
+    return 1 if args.fail_on_mismatch and not closed else 0
 
 
 def main(argv=None) -> int:
     args = parse(argv)
     try:
         lab_module()
-        print({"budget": budget_text, "params": params_text}[args.command](args))
-    except (ManifestError, NoSolutions, Unfilled) as error:
+        if args.command == "estimate":
+            return run_estimate(args)
+        if args.command == "progress":
+            return subprocess.run([sys.executable, "-m", "labs", "progress"], cwd=ROOT, check=False).returncode
+        text = {
+            "budget": lambda: report.budget_text(args),
+            "params": lambda: report.params_text(args.manifest),
+            "sensitivity": lambda: report.sensitivity_text(args.base, args.cases),
+            "compare": lambda: report.compare_text(args.first, args.second),
+            "papers": report.papers_text,
+        }[args.command]
+        print(text(), flush=True)
+    except BrokenPipeError:  # the reader, `head` for instance, has seen enough
+        sys.stdout = None
+    except (ManifestError, NoSolutions, Unfilled, UnitError) as error:
         print(f"costlib: {error}", file=sys.stderr)
         return 2
     return 0

@@ -79,6 +79,8 @@ Stage = Annotated[int, Interval(0, 3)]  # of ZeRO
 Amount = Annotated[Fraction, Interval(0)]
 Positive = Annotated[Fraction, Interval(0, open_low=True)]
 Share = Annotated[Fraction, Interval(0, 1, open_low=True)]
+Part = Annotated[Fraction, Interval(0, 1)]
+AttentionArea = Literal["rectangular", "causal-legal", "kaplan"]  # which query-key pairs are charged
 
 _INSTEAD = {
     (int, float): "a count is an int, and floats lose integers above 2**53: write 70 * 10**9, not 70e9",
@@ -129,7 +131,7 @@ def checker(hint):
     elif isinstance(hint, type):
 
         def check(name, value):
-            if not isinstance(value, hint) or (type(value) is bool and hint is not bool):
+            if not isinstance(value, hint) or (type(value) is bool and hint is int):
                 _exact(name, value, hint)
 
     else:

@@ -26,6 +26,10 @@ class Ledger(Mapping):
                 raise ManifestError(
                     "RETURN", f"row {name!r} = {value!r} is {type(value).__name__}; a row is a name and an int"
                 )
+            parts = name.split(".")
+            for i in range(1, len(parts)):  # a row is a leaf: what lies below it would be counted twice
+                if ".".join(parts[:i]) in self._rows:
+                    raise ManifestError("RETURN", f"row {name!r} lies below the row {'.'.join(parts[:i])!r}")
 
     @property
     def total(self) -> int:

@@ -14,10 +14,11 @@ from costlib.domain import ManifestError
 from costlib.exercise import ROOT, using
 from costlib.hardware import Chip
 from costlib.ledger import Ledger
-from costlib.records import ArchitectureManifest, Record
+from costlib.records import Record
 from costlib.units import fixed
 from labs import judge, spec
 
+NAMES = ("plan_id", "manifest_id", "workload_id", "policy_id", "observation_id", "contract_id", "name", "role")
 MARK = {"right": "+", "wrong": "x", "empty": "."}
 
 
@@ -37,12 +38,12 @@ def show(value) -> str:
         return "{" + ", ".join(f"{name}: {show(part)}" for name, part in value.items()) + "}"
     if isinstance(value, Chip):
         return f'chip("{value.name}")'
-    if isinstance(value, ArchitectureManifest):
-        return value.manifest_id
+    if isinstance(value, Record):
+        return str(next((getattr(value, name) for name in NAMES if hasattr(value, name)), value))
     if isinstance(value, tuple) and value and isinstance(value[0], Record):
-        names = ", ".join(part.name for part in value[:2])
-        return f"({names})" if len(value) <= 2 else f"({names}, ... {len(value)} in all)"
-    if isinstance(value, tuple):
+        shown = ", ".join(map(show, value[:2]))
+        return f"({shown})" if len(value) <= 2 else f"({shown}, ... {len(value)} in all)"
+    if isinstance(value, tuple) and any(type(part) is not int for part in value):
         return "(" + ", ".join(map(show, value)) + ")"
     return repr(value)
 
@@ -55,7 +56,14 @@ def arguments(lab: spec.Lab, exercise: spec.Exercise, case: spec.Case) -> str:
 
 
 def differing(wanted, got) -> tuple[str, str]:
-    """What was asked for and what came, of two tables only the rows that differ."""
+    """What was asked for and what came, of two tables or records only the rows that differ."""
+    if isinstance(wanted, tuple) and isinstance(got, tuple) and len(wanted) == len(got):
+        pairs = [pair for pair in zip(wanted, got) if isinstance(pair[0], Record) and not judge.same(pair[1], pair[0])]
+        if pairs:  # of a list of records the first that differs says enough
+            name, rows = show(pairs[0][0]), differing(*pairs[0])
+            return tuple(f"{name} with {row}" for row in rows)
+    if isinstance(wanted, Record) and type(wanted) is type(got):
+        wanted, got = vars(wanted), vars(got)
     if isinstance(wanted, (Ledger, dict)) and isinstance(got, (Ledger, dict)):
         wanted, got = dict(wanted), dict(got)
         names = [n for n in {**wanted, **got} if n not in wanted or n not in got or not judge.same(got[n], wanted[n])]
@@ -69,6 +77,7 @@ def fresh(lab: spec.Lab) -> None:
         name = f"costlib.{module}"
         try:
             importlib.reload(sys.modules[name]) if name in sys.modules else importlib.import_module(name)
+            judge.has_solutions(lab, lab.exercises[0])  # what the reference imports must be readable too
         except SyntaxError as error:
             file = Path(error.filename or "").name or f"{module}.py"
             raise BrokenFile(f"costlib/{file}, line {error.lineno}: {error.msg}\n  {(error.text or '').strip()}") from None

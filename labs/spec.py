@@ -6,7 +6,6 @@ Expected values are written down, never computed by the code under test.
 
 import functools
 import importlib
-import itertools
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -129,10 +128,10 @@ def load(number: str) -> Lab:
 
 
 def find(name: str) -> tuple[Lab, Exercise]:
-    """The exercise of that name in whichever lab has it; `params.block` and `block` both work."""
-    labs = [load(number) for number in numbers()]
-    for lab, exercise in itertools.chain.from_iterable(((lab, e) for e in lab.exercises) for lab in labs):
-        if name in (exercise.name, lab.path(exercise)):
-            return lab, exercise
-    names = ", ".join(exercise.name for lab in labs for exercise in lab.exercises)
-    raise ManifestError("ENUM", f"no exercise {name!r}; the exercises are {names}")
+    """The exercise of that name, `params.block`; where only one lab has a `block`, that is enough."""
+    every = [(lab, exercise) for lab in map(load, numbers()) for exercise in lab.exercises]
+    found = [(lab, e) for lab, e in every if name in (e.name, lab.path(e))]
+    if len(found) == 1:
+        return found[0]
+    names = ", ".join(lab.path(e) for lab, e in found or every)
+    raise ManifestError("ENUM", f"{'several' if found else 'no'} exercises {name!r}: {names}")

@@ -72,7 +72,7 @@ def bad_manifest(text):
         ((*BUDGET, "--mfu", "1/0"), "'1/0' is no number"),
         ((*BUDGET, "--mfu", "nan"), "'nan' is no number"),
         ((*BUDGET, "--pric", "1"), "unrecognized arguments: --pric"),
-        (("params", "nope"), "no fixture of that name (running, toy"),
+        (("params", "nope"), "none of that name (tiny-tied, running"),
         ((), "the following arguments are required: command"),
         (bad_manifest("{"), "JSON: line 1"),
         (bad_manifest('{"layers": 3}'), "no field 'layers'"),

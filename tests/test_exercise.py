@@ -23,7 +23,7 @@ HOLES = {
     value.exercise: value
     for name in MODULES
     for value in vars(importlib.import_module(name)).values()
-    if hasattr(value, "exercise") and value.__module__ == name
+    if inspect.isfunction(value) and hasattr(value, "exercise") and value.__module__ == name
 }
 LABS = [spec.load(number) for number in spec.numbers()]
 LISTED = {lab.path(e): (lab, e) for lab in LABS for e in lab.exercises}

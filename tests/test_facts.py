@@ -19,8 +19,6 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE / "facts"))
 MODULES = [importlib.import_module(file.stem) for file in sorted((HERE / "facts").glob("facts_*.py"))]
 RECORDS = {record["id"]: record for record in json.loads((HERE / "data/facts.json").read_text(encoding="utf-8"))}
-# What no module owns yet: prose and tables that come with their chapters.
-PENDING = tuple(f"M.0{section}" for section in "013456789ABCD") + ("M.FE",)
 
 
 def table(name):
@@ -43,10 +41,9 @@ def test_a_module_accounts_for_every_record_it_owns_and_for_no_other(module):
     assert sorted(accounted) == sorted(key for key in RECORDS if key.startswith(module.OWNS))
 
 
-def test_every_record_is_owned_or_pending():
-    owned = tuple(prefix for module in MODULES for prefix in module.OWNS)
-    assert [key for key in RECORDS if not key.startswith(owned + PENDING)] == []
-    assert not [prefix for prefix in PENDING if all(key.startswith(owned) for key in RECORDS if key.startswith(prefix))]
+def test_every_record_is_owned_once():
+    owners = {key: [m.__name__ for m in MODULES if key.startswith(m.OWNS)] for key in RECORDS}
+    assert {key: names for key, names in owners.items() if len(names) != 1} == {}
 
 
 def last_place(shown):

@@ -92,6 +92,10 @@ def test_a_row_is_an_int(value):
     refused("RETURN", Ledger, {"a": value}, "scalars", "test")
 
 
+def test_a_row_lies_below_no_other_row():
+    assert "lies below the row 'a'" in refused("RETURN", Ledger, {"a": 1, "a.b": 2}, "scalars", "test")
+
+
 def test_a_ledger_prints_aligned_with_shares_and_as_html():
     text = str(book(attention=1_000, mlp=3_000))
     assert text.splitlines() == [
