@@ -44,21 +44,22 @@ def parse(argv):
     for name, default, text in (
         ("chips", None, "how many"),
         ("days", None, "whole days"),
-        ("mfu", "0.4", "model FLOPs utilisation, an opinion"),
-        ("price", "2.50", "dollars per chip-hour"),
-        ("kwh-price", "0.12", "dollars per kWh"),
-        ("pue", "1.2", "power usage effectiveness of the building"),
-        ("memory-share", "0.7", "share of the cluster's memory that training state may take"),
-        ("unique-tokens", "15e12", "unique training tokens you have, an opinion"),
-        ("largest-servable", "100e9", "most parameters you would serve, an opinion"),
+        ("mfu", "mfu", "model FLOPs utilisation"),
+        ("price", "chip-hour", "dollars per chip-hour"),
+        ("kwh-price", "kwh", "dollars per kWh"),
+        ("pue", "pue", "power usage effectiveness of the building"),
+        ("memory-share", "memory-share", "share of the cluster's memory that training state may take"),
+        ("unique-tokens", "unique-tokens", "unique training tokens you have"),
+        ("largest-servable", "largest-servable", "most parameters you would serve"),
         ("most-kwh", None, "most energy you may use; without it the energy is not checked"),
     ):
+        value = hardware.assumption(default) if default else None
         budget.add_argument(
             f"--{name}",
             type=number,
-            default=None if default is None else number(default),
+            default=number(value) if value else None,
             required=name in ("chips", "days"),
-            help=text + (f" (default {default})" if default else ""),
+            help=f"{text} (default {value}, see costlib/data/assumptions.json)" if value else text,
         )
     a_plan = f"a JSON file, or one of {', '.join([*report.PLANS, *(m for m in fixtures.MANIFESTS if m not in report.PLANS)])}"
     command("params", "the parameter ledger of a manifest").add_argument("manifest", help=a_plan)

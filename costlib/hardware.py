@@ -4,16 +4,12 @@ Peaks are dense (no structured sparsity), bf16 with fp32 accumulation. A figure 
 page was found for is marked unverified; it may be used, and is said to be unverified when printed.
 """
 
+import json
 from dataclasses import dataclass
 
+from costlib import data
 from costlib.domain import ManifestError, Size
 from costlib.records import Record
-
-_NVIDIA_H100 = "NVIDIA H100 datasheet, https://www.nvidia.com/en-us/data-center/h100/"
-_NVIDIA_A100 = "NVIDIA A100 datasheet, https://www.nvidia.com/en-us/data-center/a100/"
-_V5E = "Google Cloud, TPU v5e, https://cloud.google.com/tpu/docs/v5e"
-_V5P = "Google Cloud, TPU v5p, https://cloud.google.com/tpu/docs/v5p"
-
 
 @dataclass(frozen=True, kw_only=True)
 class Figure(Record):
@@ -59,74 +55,7 @@ class Chip(Record):
         return self.power.value
 
 
-def _chip(name, source, peak, memory, bandwidth, watts, notes=None, unverified=()):
-    figures = {
-        "peak": (peak, "FLOP/s"),
-        "memory": (memory, "B"),
-        "bandwidth": (bandwidth, "B/s"),
-        "power": (watts, "W"),
-    }
-    return Chip(
-        name=name,
-        **{
-            key: Figure(
-                value=value,
-                unit=unit,
-                source=source if key not in unverified else "the Warmup Guide, Chapter 10",
-                verified=key not in unverified,
-                note=(notes or {}).get(key, ""),
-            )
-            for key, (value, unit) in figures.items()
-        },
-    )
-
-
-CHIPS = {
-    c.name: c
-    for c in (
-        _chip(
-            "H100",
-            _NVIDIA_H100,
-            990 * 10**12,
-            80 * 10**9,
-            3350 * 10**9,
-            700,
-            {"peak": "SXM; 989.4 rounded to tens, as the Warmup Guide does: C moves by 0.06 %"},
-        ),
-        _chip(
-            "A100-80",
-            _NVIDIA_A100,
-            312 * 10**12,
-            80 * 10**9,
-            2039 * 10**9,
-            400,
-            {"bandwidth": "SXM; the Warmup Guide's 2.03e12 is cut off, PCIe has 1.935e12"},
-        ),
-        _chip(
-            "TPU v5e",
-            _V5E,
-            197 * 10**12,
-            16 * 10**9,
-            819 * 10**9,
-            170,
-            {
-                "bandwidth": "the same page has also said 800 GiB/s, which is 859 GB/s",
-                "power": "no published figure found; 170 W is a mean measured on TPU v4",
-            },
-            ("power",),
-        ),
-        _chip(
-            "TPU v5p",
-            _V5P,
-            459 * 10**12,
-            95 * 10**9,
-            2765 * 10**9,
-            600,
-            {"power": "no published figure found"},
-            ("power",),
-        ),
-    )
-}
+CHIPS = {chip.name: chip for chip in (Chip.from_json(json.dumps(row)) for row in json.loads(data.read("hardware.json")))}
 
 
 def chip(name: str) -> Chip:
@@ -135,3 +64,14 @@ def chip(name: str) -> Chip:
         return CHIPS[name]
     except (KeyError, TypeError):
         raise ManifestError("ENUM", f"chip = {name!r}; allowed: {', '.join(CHIPS)}") from None
+
+
+def assumption(name: str) -> str:
+    """A default of the budget that is a price or an opinion, as written: `assumption("kwh")` is "0.12".
+
+    assumptions.json says for each where it comes from; none is a fact about your cluster.
+    """
+    rows = {row["name"]: row["value"] for row in json.loads(data.read("assumptions.json"))}
+    if name not in rows:
+        raise ManifestError("ENUM", f"assumption = {name!r}; there are {', '.join(rows)}")
+    return rows[name]

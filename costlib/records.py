@@ -20,12 +20,19 @@ def _hints(cls) -> dict:
     return typing.get_type_hints(cls, include_extras=True)
 
 
+@functools.cache
+def _checks(cls) -> list:
+    """(field, its name in messages, the check of its annotation) for every field of a record class."""
+    return [(name, f"{cls.__name__}.{name}", checker(hint)) for name, hint in _hints(cls).items()]
+
+
 class Record:
     """Base of all records: fields checked against their annotations, then the record's own rules."""
 
     def __post_init__(self):
-        for name, hint in _hints(type(self)).items():
-            checker(hint)(f"{type(self).__name__}.{name}", getattr(self, name))
+        values = vars(self)
+        for name, shown, check in _checks(type(self)):
+            check(shown, values[name])
         self.rules()
 
     def rules(self):

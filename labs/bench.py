@@ -1,5 +1,6 @@
 """How long do people wait? Each time beside a named peer, run in turn on the same machine; ratios, not seconds, carry over."""
 
+import json
 import os
 import statistics
 import subprocess
@@ -7,7 +8,8 @@ import sys
 import time
 from collections.abc import Callable
 
-from costlib import fixtures, params
+from costlib import data
+from costlib.estimate import Plan, estimate
 from costlib.exercise import ROOT, using
 from labs.loop import table
 
@@ -21,13 +23,33 @@ def command(*words: str) -> Callable:
     return run
 
 
-def estimate():
+PREFILL, TRAINING = (Plan.from_json(data.read(f"plans/{name}.json")) for name in ("running", "running_training"))
+SWEEP = [
+    PREFILL.replace(architecture=PREFILL.architecture.replace(num_layers=1 + i % 80, intermediate_size=256 * (1 + i % 97)))
+    for i in range(1_000)
+]
+
+
+def one(plan: Plan) -> Callable:
+    def run():
+        with using("solutions"):
+            estimate(plan)
+
+    return run
+
+
+def sweep():
+    """A thousand different manifests; ten of these are the ten thousand of the table."""
     with using("solutions"):
-        params.coordinates(fixtures.RUNNING)
+        for plan in SWEEP:
+            estimate(plan)
 
 
-def sum_a_list():
-    sum([1] * 10_000)
+def through_json():
+    json.loads(json.dumps(json.loads(TEXT)))
+
+
+TEXT = PREFILL.to_json()
 
 
 # what is timed, the peer beside it, rounds
@@ -38,7 +60,9 @@ PAIRS = (
     ("make lab LAB=01", command("-m", "labs", "check", "01"), "python -c pass", command("-c", "pass"), 11),
     ("make lab LAB=03", command("-m", "labs", "check", "03"), "pytest on an empty file",
      command("-m", "pytest", "-q", os.devnull), 5),
-    ("ledger and coordinates of one manifest", estimate, "sum of a list of 10,000", sum_a_list, 201),
+    ("estimate of a prefill plan", one(PREFILL), "its JSON read, written and read", through_json, 101),
+    ("estimate of a training plan", one(TRAINING), "its JSON read, written and read", through_json, 101),
+    ("a tenth of a sweep of 10,000", sweep, "pytest on an empty file", command("-m", "pytest", "-q", os.devnull), 3),
 )
 
 

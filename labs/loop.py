@@ -237,7 +237,7 @@ class card:
             f"in <code>{file_of(lab, e)}</code> &middot; {e.lines} line{'s' * (e.lines > 1)} &middot; "
             f"about {e.minutes} min &middot; {e.points} point{'s' * (e.points > 1)}</p><p>{asked}</p>{hints}"
             f"<p>Check it: <code>make lab LAB={lab.number}</code>, "
-            f"or <code>labs.check(\"{e.name}\")</code> in a cell.</p></div>"
+            f"or <code>labs.check(\"{spec.short(lab, e)}\")</code> in a cell.</p></div>"
         )
 
 

@@ -106,7 +106,7 @@ class Lab:
 
     def __getitem__(self, name: str) -> Exercise:
         for exercise in self.exercises:
-            if exercise.name == name:
+            if name in (exercise.name, self.path(exercise)):
                 return exercise
         names = ", ".join(exercise.name for exercise in self.exercises)
         raise ManifestError("ENUM", f"EX = {name!r}; the exercises of lab {self.number} are {names}")
@@ -125,6 +125,12 @@ def load(number: str) -> Lab:
     if name is None:
         raise ManifestError("ENUM", f"LAB = {number!r}; the labs are {', '.join(numbers())}")
     return importlib.import_module(name).LAB
+
+
+def short(lab: Lab, exercise: Exercise) -> str:
+    """The shortest name that find takes: `matmul_flops`, but `state.ledger`."""
+    same = [e for number in numbers() for e in load(number).exercises if e.name == exercise.name]
+    return exercise.name if len(same) == 1 else lab.path(exercise)
 
 
 def find(name: str) -> tuple[Lab, Exercise]:

@@ -19,11 +19,12 @@ def regions(arch, workload, attention="rectangular"):
     rows = workload.batch_size * workload.new_rows
     projections = forward.projections(arch, rows).total
     core = sum(forward.attention_products(arch, workload, attention).values())
+    dense = projections + forward.mlp_products(arch, rows, arch.intermediate_size).total
+    mixed = projections + forward.expert_products(arch, rows).total if arch.experts else dense
     parts = []
     for i in range(arch.num_layers):
-        dense = arch.experts is None or i < arch.experts.first_dense_layers
-        mlp = forward.mlp_products(arch, rows, arch.intermediate_size) if dense else forward.expert_products(arch, rows)
-        parts += [(f"block_{i}.linear", projections + mlp.total), (f"block_{i}.core", core)]
+        linear = dense if i < arch.num_layers - arch.expert_layers else mixed
+        parts += [(f"block_{i}.linear", linear), (f"block_{i}.core", core)]
     parts.append(("head", forward.logits(arch, workload)))
     return tuple(Region(name=name, forward=flops, dx=flops, dw=flops) for name, flops in parts)
 
