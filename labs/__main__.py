@@ -26,7 +26,7 @@ def main(argv=None) -> int:
         lab_module()
         if args.command == "check":
             text, fine = loop.report(args.lab, args.exercise)
-            print(text)
+            print(text, flush=True)
             return 0 if fine else 1
         if args.command == "hint":
             lab = spec.load(args.lab)
@@ -38,6 +38,8 @@ def main(argv=None) -> int:
             from labs import bench
 
             bench.main()
+    except BrokenPipeError:  # the reader, `head` for instance, has seen enough
+        sys.stdout = None
     except loop.BrokenFile as error:
         print(error)
         return 1

@@ -4,7 +4,7 @@ from fractions import Fraction
 from math import ceil, isqrt
 
 from costlib.hardware import CHIPS
-from labs.spec import Exercise, Lab, Wrong, given
+from labs.spec import Exercise, Lab, Reference, Wrong, given
 
 H100, A100, V5E, V5P = CHIPS.values()
 MAC = (
@@ -914,14 +914,7 @@ SMALL = {  # 8 A100 for a day at half of peak, free power from the roof, cooled 
 
 def _report(change):
     """The reference's report with some rows changed by a mistake."""
-
-    def model(*args, **kwargs):
-        from solutions import napkin
-
-        right = napkin.budget_report(*args, **kwargs)
-        return {**right, **change(right, *args, **kwargs)}
-
-    return model
+    return Reference("napkin").changed("budget_report", change)
 
 
 whole_report = Exercise(

@@ -21,7 +21,7 @@ from costlib.fixtures import (
 )
 from costlib.records import ArchitectureManifest, StateEntry, Tensor, Workload
 from costlib.schema import differences, state_entries, tensor_rows
-from labs.spec import Exercise, Failure, Lab, Wrong, given
+from labs.spec import Exercise, Failure, Lab, Reference, Wrong, given
 
 NARROW = RUNNING.replace(manifest_id="4b-wide-heads", num_layers=36, hidden_size=2560)  # d_q = 4096, not 2560
 DOUBLE = RUNNING.replace(manifest_id="d_q-is-2d", num_attention_heads=64, num_key_value_heads=4)
@@ -32,17 +32,7 @@ ODD_LORA = ODD.replace(manifest_id="odd-lora", extra_trainable_sets=(Tensor(name
 MANY = (RUNNING, NARROW, DOUBLE, MQA, TOY, ODD, ODD_EVERYTHING, CLASSIC, W_7B, W_70B)
 
 
-def _changed(name, change):
-    """The reference's answer with some keys changed by a mistake; None takes a key away."""
-
-    def model(*args, **kwargs):
-        from solutions import manifest
-
-        right = dict(getattr(manifest, name)(*args, **kwargs))
-        wrong = {**right, **change(right, *args, **kwargs)}
-        return {key: value for key, value in wrong.items() if value is not None}
-
-    return model
+_changed = Reference("manifest").changed
 
 
 def _right(name, *args):

@@ -17,7 +17,7 @@ from costlib.fixtures import (
 )
 from costlib.records import Experts, StateEntry, Tensor
 from costlib.schema import differences, state_entries, tensor_rows
-from labs.spec import Exercise, Failure, Lab, Wrong, given
+from labs.spec import Exercise, Failure, Lab, Reference, Wrong, given
 
 MHA = RUNNING.replace(manifest_id="8b-mha", num_key_value_heads=32)
 MQA = RUNNING.replace(manifest_id="8b-mqa", num_key_value_heads=1)
@@ -49,16 +49,7 @@ DENSE = (RUNNING, MHA, MQA, TOY, ODD, ODD_BIASED, ODD_QKV, ODD_LEARNED, ODD_EVER
 EVERY = (*DENSE, TOY_TIED, TIED, QKV_BIASED, ODD_ONE_NORM, ODD_EXPERTS, EXPERTS_WIDE, MIXTRAL, W_MOE)
 
 
-def _changed(name, change):
-    """The reference's answer with some rows changed by a mistake."""
-
-    def model(*args, **kwargs):
-        from solutions import params
-
-        right = dict(getattr(params, name)(*args, **kwargs))
-        return {**right, **change(right, *args, **kwargs)}
-
-    return model
+_changed = Reference("params").changed
 
 
 def _matrices(arch, width):

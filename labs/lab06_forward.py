@@ -1,7 +1,6 @@
 """Lab 06: the forward ledger of M 0x05, from one dot product to every product of a call."""
 
 from fractions import Fraction
-from inspect import signature
 
 from costlib.fixtures import (
     CLASSIC,
@@ -22,7 +21,7 @@ from costlib.fixtures import (
 from costlib.hardware import chip
 from costlib.records import Experts, Workload
 from costlib.units import fixed
-from labs.spec import Exercise, Failure, Lab, Wrong, given
+from labs.spec import Exercise, Failure, Lab, Reference, Wrong, given
 
 CHUNK_ODD = Workload(
     workload_id="chunk-odd", phase="prefill-chunk", batch_size=2, new_rows=7, visible_rows=19, logits="final"
@@ -50,23 +49,7 @@ WORK = (TRAIN_4K, PREFILL_4K, DECODE_32K, TRAIN_ODD, CHUNK_ODD, DECODE_ODD)
 ROWS = (1, 7, 14, 280, 4096)
 
 
-def _right(name, *args):
-    from solutions import forward
-
-    return getattr(forward, name)(*args)
-
-
-def _changed(name, change):
-    """The reference's answer with some rows changed by a mistake."""
-
-    def model(*args, **kwargs):
-        from solutions import forward
-
-        args = signature(getattr(forward, name)).bind(*args, **kwargs).args
-        right = dict(_right(name, *args))
-        return {**right, **change(right, *args)}
-
-    return model
+_right, _changed = Reference("forward").right, Reference("forward").changed
 
 
 def _half(name):

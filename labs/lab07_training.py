@@ -1,7 +1,6 @@
 """Lab 07: the training ledger of M 0x06, from two gradients of one product to four papers' conventions."""
 
 from fractions import Fraction
-from inspect import signature
 
 from costlib.fixtures import (
     CLASSIC,
@@ -22,7 +21,7 @@ from costlib.ledger import Ledger, UnitError
 from costlib.policies import Region
 from costlib.records import Experts, Workload
 from costlib.units import fixed
-from labs.spec import Exercise, Failure, Lab, Wrong, given
+from labs.spec import Exercise, Failure, Lab, Reference, Wrong, given
 
 TRAIN_SMALL = Workload(
     workload_id="train-small", phase="training", batch_size=3, new_rows=5, visible_rows=5, logits="all"
@@ -41,33 +40,8 @@ EVERY = (RUNNING, TOY, TOY_TIED, ODD, ODD_EVERYTHING, ODD_EXPERTS, EXPERTS_WIDE,
 WORK = (TRAIN_4K, TRAIN_ODD, TRAIN_SMALL, TRAIN_FINAL)
 
 
-def _right(name, *args):
-    from solutions import training
-
-    return getattr(training, name)(*args)
-
-
-def _bound(name, model):
-    """A model that gets every argument of the exercise in order, defaults filled in."""
-
-    def call(*args, **kwargs):
-        from solutions import training
-
-        bound = signature(getattr(training, name)).bind(*args, **kwargs)
-        bound.apply_defaults()
-        return model(*bound.args)
-
-    return call
-
-
-def _changed(name, change):
-    """The reference's answer with some rows changed by a mistake."""
-
-    def model(*args):
-        right = dict(_right(name, *args))
-        return {**right, **change(right, *args)}
-
-    return _bound(name, model)
+_TRAINING = Reference("training")
+_right, _bound, _changed = _TRAINING.right, _TRAINING.bound, _TRAINING.changed
 
 
 def _half(name):

@@ -1,13 +1,12 @@
 """Lab 08: who keeps what, from one shard to a mesh of three axes (M 0x07)."""
 
-import inspect
 
 from costlib.domain import ManifestError
 from costlib.fixtures import A16, CLASSIC, INFER_BF16, MASTER, ODD, ODD_EVERYTHING, ODD_EXPERTS, RUNNING, TOY, TOY_TIED
 from costlib.ledger import Ledger, UnitError
 from costlib.policies import Ownership, StatePolicy, StateRow
 from costlib.units import ceil_div
-from labs.spec import Exercise, Failure, Lab, Wrong, given
+from labs.spec import Exercise, Failure, Lab, Reference, Wrong, given
 
 P = 8_030_261_248  # unique scalars of RUNNING
 ODD_WIDE = ODD.replace(manifest_id="odd-wide", intermediate_size=246)
@@ -47,19 +46,7 @@ TRIPLE = _layout("dp3-tp2-pp3-zero3", data=3, tensor=2, pipeline=3, zero_stage=3
 LAYOUTS = (LAYOUT_A, LAYOUT_B, LAYOUT_B1, CONTEXT, MIXED, TRIPLE)
 
 
-def _changed(name, change):
-    """The reference's answer with some rows changed by a mistake that sees it and every argument."""
-
-    def model(*args, **kwargs):
-        from solutions import ownership
-
-        reference = getattr(ownership, name)
-        bound = inspect.signature(reference).bind(*args, **kwargs)
-        bound.apply_defaults()
-        right = dict(reference(*bound.args))
-        return {**right, **change(right, *bound.args)}
-
-    return model
+_changed = Reference("ownership").changed
 
 
 def _bytes(values, dtype):

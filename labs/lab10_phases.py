@@ -1,6 +1,5 @@
 """Lab 10: phases and the cache of M 0x09, from one call's rows to the frontier of context and batch."""
 
-import inspect
 from fractions import Fraction
 
 from costlib.domain import ManifestError
@@ -9,7 +8,7 @@ from costlib.hardware import CHIPS, chip
 from costlib.policies import BITS, HBM, Transfer
 from costlib.records import Workload
 from costlib.units import ceil_div, fixed
-from labs.spec import Exercise, Failure, Lab, Wrong, given
+from labs.spec import Exercise, Failure, Lab, Reference, Wrong, given
 
 
 def _arch(name, layers, d, heads, kv_heads, head_dim):
@@ -48,19 +47,7 @@ FIRST_TOKEN = _workload("decode-first", "decode", 4, 1, 1)
 VERIFY = _workload("verify-4", "prefill-chunk", 1, 4, 1000, "all")
 
 
-def _changed(name, change):
-    """The reference's rows, some changed by a mistake; `change` gets them and every argument in order."""
-
-    def model(*args, **kwargs):
-        from solutions import phases
-
-        reference = getattr(phases, name)
-        call = inspect.signature(reference).bind(*args, **kwargs)
-        call.apply_defaults()
-        right = reference(*call.args)
-        return {**right, **change(right, *call.args)}
-
-    return model
+_changed = Reference("phases").changed
 
 
 def _record(new, visible, history, kept, saved, logits):

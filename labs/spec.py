@@ -6,12 +6,14 @@ Expected values are written down, never computed by the code under test.
 
 import functools
 import importlib
+import inspect
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from costlib.domain import ManifestError
+from costlib.exercise import reference
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,38 @@ class Wrong:
     name: str
     model: Callable
     text: str
+
+
+class Reference:
+    """What wrong models are made from: the reference of one module, read when a model runs, so that a
+    spec can be read whatever state the exercise files are in."""
+
+    def __init__(self, module: str):
+        self.module = module
+
+    def right(self, name: str, *args):
+        """The reference's answer."""
+        return reference(f"{self.module}.{name}")(*args)
+
+    def bound(self, name: str, model: Callable) -> Callable:
+        """A model that gets every argument of the exercise in order, defaults filled in."""
+
+        def call(*args, **kwargs):
+            arguments = inspect.signature(reference(f"{self.module}.{name}")).bind(*args, **kwargs)
+            arguments.apply_defaults()
+            return model(*arguments.args)
+
+        return call
+
+    def changed(self, name: str, change: Callable) -> Callable:
+        """The right rows, some changed by a mistake that sees them and every argument; None takes a row away."""
+
+        def model(*args):
+            right = dict(self.right(name, *args))
+            wrong = {**right, **change(right, *args)}
+            return {row: value for row, value in wrong.items() if value is not None}
+
+        return self.bound(name, model)
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from costlib.fixtures import (
     W_70B,
 )
 from costlib.hardware import CHIPS
-from costlib.napkin import BF16, FP32, OPTIMIZER_BYTES
+from costlib.napkin import BF16, FP32
 from costlib.records import ArchitectureManifest, Experts, StateEntry, Tensor
 from costlib.schema import differences, state_entries, tensor_rows
 from costlib.units import GB, GIB, MIB, ceil_div, fixed, in_bytes
