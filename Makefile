@@ -1,7 +1,8 @@
 .DEFAULT_GOAL := help
-.PHONY: help env book test lab progress hint record bench clean again
+.PHONY: help env book test lab progress hint record observe bench clean again
 
 PY := .venv/bin/python
+TORCH_PY := .venv-observe/bin/python
 
 # LAB=, EX= and N= reach the recipes through the environment, as typed: no part of a value is ever run.
 override LAB := $(value LAB)
@@ -42,6 +43,23 @@ endif
 	  tail -n 15 .venv/making.log; echo "The environment is not complete; its log is .venv/making.log."; exit 1; }
 	@printf %s "$(CURDIR)" >.venv/ready
 
+# PyTorch has an environment of its own: the course's stays small, and neither lock holds the other back.
+ifneq ($(CURDIR) here,$(file <.venv-observe/ready) $(if $(realpath $(TORCH_PY)),here))
+.venv-observe/ready: again
+endif
+
+.venv-observe/ready: requirements-observe.txt
+	@python=$$(sh tools/python.sh) || exit 1; \
+	echo "Making the environment with PyTorch in .venv-observe (minutes, once) ..."; \
+	"$$python" -m venv --clear .venv-observe && \
+	  $(TORCH_PY) -m pip install -r requirements-observe.txt >.venv-observe/making.log 2>&1 || { \
+	  tail -n 15 .venv-observe/making.log; \
+	  echo "The environment is not complete; its log is .venv-observe/making.log."; exit 1; }
+	@printf %s "$(CURDIR)" >.venv-observe/ready
+
+OBSERVE := LAB_MODULE=solutions $(KERNELS) $(TORCH_PY) -m costlib.observe --check && \
+	  LAB_MODULE=solutions $(KERNELS) $(TORCH_PY) -m pytest -q tests/observe
+
 book: .venv/ready  ## build the book with every page executed on the reference solutions
 	@LAB_MODULE=solutions $(KERNELS) $(PY) tools/book.py
 
@@ -50,6 +68,10 @@ test: .venv/ready  ## run every test, and compare every recorded page with a new
 	  echo "tests/recorded holds no notebook: make record" >&2; exit 1; }
 	@LAB_MODULE=solutions $(KERNELS) $(PY) -m pytest -n 4 --dist loadfile \
 	  --nbval --nbval-current-env --nbval-cell-timeout=60 --ignore-glob='labs/*.ipynb' tests labs
+	@if [ "$$(cat .venv-observe/ready 2>/dev/null)" = "$(CURDIR)" ] && [ -x $(TORCH_PY) ] && \
+	  [ ! requirements-observe.txt -nt .venv-observe/ready ]; \
+	then $(OBSERVE); \
+	else echo "The observations were not compared with PyTorch, which is not installed here: make observe does both."; fi
 
 lab: .venv/ready  ## check your answers to one lab: make lab LAB=01
 	@[ -n "$$LAB" ] || { echo "Name the lab, for example: make lab LAB=01" >&2; exit 2; }; \
@@ -66,9 +88,12 @@ progress: .venv/ready  ## which exercises are filled in, which pass, and what to
 record: .venv/ready  ## write the executed pages to tests/recorded, from their sources
 	@LAB_MODULE=solutions $(KERNELS) $(PY) tools/record.py
 
+observe: .venv-observe/ready  ## record all observations again with PyTorch and compare
+	@$(OBSERVE)
+
 bench: .venv/ready  ## measure the lab loop, the import and the estimates
 	@$(PY) -m labs bench
 
-clean:  ## delete what can be made again: the built book and caches, never .venv or your work
+clean:  ## delete what can be made again: the built book and caches, never .venv* or your work
 	@rm -rf _build .pytest_cache
-	@find . \( -path ./.venv -o -path ./.git \) -prune -o -type d -name __pycache__ -prune -exec rm -rf {} +
+	@find . \( -path ./.venv -o -path ./.venv-observe -o -path ./.git \) -prune -o -type d -name __pycache__ -prune -exec rm -rf {} +

@@ -2,7 +2,9 @@
 
     python -m costlib budget --chip H100 --chips 1000 --days 30
     python -m costlib params running
+    python -m costlib config config.json --manifest model.json
     python -m costlib estimate tiny-tied --observation tiny-tied --fail-on-mismatch
+    python -m costlib estimate running --observe
     python -m costlib sensitivity running nine
     python -m costlib compare running my_plan.json
     python -m costlib papers | progress
@@ -21,6 +23,7 @@ from costlib.domain import ManifestError
 from costlib.estimate import estimate
 from costlib.exercise import ROOT, NoSolutions, Unfilled, lab_module
 from costlib.ledger import UnitError
+from costlib.observe import NotInstalled
 
 
 def number(text: str):
@@ -63,9 +66,14 @@ def parse(argv):
         )
     a_plan = f"a JSON file, or one of {', '.join([*report.PLANS, *(m for m in fixtures.MANIFESTS if m not in report.PLANS)])}"
     command("params", "the parameter ledger of a manifest").add_argument("manifest", help=a_plan)
+    made = command("config", "the manifest and the parameter ledger of a released model's config.json")
+    made.add_argument("path", help="a config.json, or a published one that comes with the course, qwen3-4b for instance")
+    made.add_argument("--manifest", metavar="OUT", help="write the manifest there; an existing file is not overwritten")
     one = command("estimate", "every ledger of a plan")
     one.add_argument("manifest", help=a_plan)
-    one.add_argument("--observation", help="a JSON file, or tiny-tied: compare with what was seen")
+    against = one.add_mutually_exclusive_group()
+    against.add_argument("--observation", help="a JSON file, or tiny-tied: compare with what was seen")
+    against.add_argument("--observe", action="store_true", help="compare with a Llama of PyTorch, built now without weights")
     one.add_argument("--fail-on-mismatch", action="store_true", help="status 1 unless the observation closes")
     one.add_argument("--json", action="store_true", help="by costlib/data/estimate.schema.json")
     many = command("sensitivity", "one field changed at a time, as exact ratios")
@@ -83,6 +91,7 @@ def run_estimate(args) -> int:
     plan = report.read_plan(args.manifest)
     found = estimate(plan)
     seen = report.observe(plan, found, args.observation) if args.observation else None
+    seen = report.observe_live(plan, found) if args.observe else seen
     if args.json:
         answer = json.loads(found.to_json()) | ({"observation": seen} if seen else {})
         print(json.dumps(answer, indent=1))
@@ -104,6 +113,7 @@ def main(argv=None) -> int:
         text = {
             "budget": lambda: report.budget_text(args),
             "params": lambda: report.params_text(args.manifest),
+            "config": lambda: report.config_text(args.path, args.manifest),
             "sensitivity": lambda: report.sensitivity_text(args.base, args.cases),
             "compare": lambda: report.compare_text(args.first, args.second),
             "papers": report.papers_text,
@@ -111,7 +121,7 @@ def main(argv=None) -> int:
         print(text(), flush=True)
     except BrokenPipeError:  # the reader, `head` for instance, has seen enough
         sys.stdout = None
-    except (ManifestError, NoSolutions, Unfilled, UnitError) as error:
+    except (ManifestError, NoSolutions, NotInstalled, Unfilled, UnitError) as error:
         print(f"costlib: {error}", file=sys.stderr)
         return 2
     return 0

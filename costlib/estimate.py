@@ -82,7 +82,7 @@ def _bytes(scalars: int, dtype: str) -> int:
 
 def estimate(plan: Plan) -> Estimate:
     """Every ledger that the plan declares enough for. Exact integers; the plan is not changed."""
-    from costlib import activations, forward, ownership, params, phases, state, traffic, training
+    from costlib import activations, forward, latent, ownership, params, phases, state, traffic, training
 
     arch, work, owned = plan.architecture, plan.workload, plan.ownership
     found, missing = {}, {}
@@ -119,7 +119,12 @@ def estimate(plan: Plan) -> Estimate:
     else:
         missing["weight payload per rank"] = "no ownership"
 
-    if work:
+    if work and arch.latent:
+        found["forward"] = latent.forward_ledger(arch, work, plan.attention_area)
+        if work.phase == "training":
+            single("backward", 2 * found["forward"].total, "FLOP", "both gradients, nothing replayed")
+        found["cache payload"] = latent.cache_ledger(arch, work.batch_size, work.visible_rows, plan.cache_dtype)
+    elif work:
         found["forward"] = forward.ledger(arch, work, plan.attention_area)
         if work.phase == "training":
             totals = training.totals(training.regions(arch, work, plan.attention_area), {})
@@ -134,7 +139,9 @@ def estimate(plan: Plan) -> Estimate:
         for name in ("forward", "cache payload"):
             missing[name] = "no workload"
 
-    if work and plan.attention_schedule:
+    if arch.latent:
+        missing["attention transfer"] = "no schedule of latent attention"
+    elif work and plan.attention_schedule:
         schedule = getattr(traffic, f"{plan.attention_schedule}_attention")
         one = traffic.payload(schedule(arch, work, plan.activation_dtype, plan.cache_dtype))
         found["attention transfer"] = one * arch.num_layers

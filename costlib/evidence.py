@@ -66,7 +66,10 @@ class Explanation(Record):
 
 @dataclass(frozen=True, kw_only=True)
 class Observation(Record):
-    """What an observer saw, under one evidence class. An analytical record is `unmeasured`. Source: M 0x0AA."""
+    """What an observer saw, under one evidence class. An analytical record is `unmeasured`. Source: M 0x0AA.
+
+    producer: the function that observed; scope: which model, workload, attention program and dtype.
+    """
 
     observation_id: str
     evidence_class: Literal["synthetic_contract_test", "source_reported", "locally_measured", "unmeasured"]
@@ -74,6 +77,8 @@ class Observation(Record):
     framework: str | None = None
     raw_artifact: str | None = None
     source_url: str | None = None
+    producer: str | None = None
+    scope: str | None = None
     entries: tuple[SeenEntry, ...] = ()
     counters: tuple[Counter, ...] = ()
     explanations: tuple[Explanation, ...] = ()

@@ -145,7 +145,10 @@ def of_training(arch: ArchitectureManifest, workload: Workload) -> tuple[Hypothe
         ("forward only", total, "no backward"),
         ("backward only", 2 * total, "no forward"),
         ("every block replayed", 3 * total + ledger["blocks"], "full recomputation; the head not"),
+        ("all but the last product replayed", 3 * total + ledger["blocks"] - ledger["blocks.down"],
+         "full recomputation that stops when nothing more is saved"),
         ("attention replayed", 3 * total + pairs, "selective recomputation of QK and PV"),
+        ("scores again in backward", 3 * total + ledger["blocks.scores"], "a fused backward, charged with five products"),
         ("frozen weights", 2 * total + pairs, "no weight gradients, as under adapters; the pairs still have both"),
         *_sharded(3 * total),
     ]

@@ -45,7 +45,7 @@ class Record:
 
     def to_json(self) -> str:
         """Canonical JSON: sorted keys, no white space, ASCII."""
-        return json.dumps(dataclasses.asdict(self), sort_keys=True, separators=(",", ":"))
+        return json.dumps(dataclasses.asdict(self, dict_factory=_rows), sort_keys=True, separators=(",", ":"))
 
     @property
     def sha256(self) -> str:
@@ -54,16 +54,26 @@ class Record:
     @classmethod
     def from_json(cls, text: str):
         """The record written in `text`; malformed JSON, repeated, unknown and missing keys are refused."""
-        require(isinstance(text, str), "TYPE", f"{cls.__name__} is read from a text, not {type(text).__name__}")
         try:
-            return _build(
-                cls,
-                json.loads(text, object_pairs_hook=_no_repeats, parse_constant=_no_constant, parse_int=_short_integer),
-            )
-        except json.JSONDecodeError as error:
-            raise ManifestError("JSON", f"line {error.lineno}, column {error.colno}: {error.msg}") from None
+            return _build(cls, parse_json(text, cls.__name__))
         except RecursionError:
             raise ManifestError("JSON", "nested deeper than any record is") from None
+
+
+def parse_json(text: str, what: str):
+    """The value that a JSON text holds; malformed JSON, repeated keys and numbers that are none are refused."""
+    require(isinstance(text, str), "TYPE", f"{what} is read from a text, not {type(text).__name__}")
+    try:
+        return json.loads(text, object_pairs_hook=_no_repeats, parse_constant=_no_constant, parse_int=_short_integer)
+    except json.JSONDecodeError as error:
+        raise ManifestError("JSON", f"line {error.lineno}, column {error.colno}: {error.msg}") from None
+    except RecursionError:
+        raise ManifestError("JSON", "nested deeper than any record is") from None
+
+
+def _rows(pairs):
+    # A part that few models have is left out where absent, so that all others keep the hash they had without it.
+    return {key: value for key, value in pairs if not (key == "latent" and value is None)}
 
 
 def _no_repeats(pairs):
@@ -164,12 +174,28 @@ class Experts(Record):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Latent(Record):
+    """Latent attention (MLA): keys and values are computed from one low-rank row, which alone is cached.
+
+    Stored: kv_a [kv_rank + rope_head_dim, d], a norm over kv_rank, kv_b [H (nope + value_head_dim), kv_rank],
+    o [d, H value_head_dim], with nope = head_dim - rope_head_dim. query_rank 0: q [H head_dim, d]; else
+    q_a [query_rank, d], a norm over query_rank, q_b [H head_dim, query_rank].
+    """
+
+    kv_rank: Size
+    rope_head_dim: Size
+    value_head_dim: Size
+    query_rank: Count = 0
+
+
+@dataclass(frozen=True, kw_only=True)
 class ArchitectureManifest(Record):
     """A decoder-only Transformer, every learned part declared, absences included. Source: M 0x01A.
 
     qk_norm: "per-head" keeps one scale of head_dim for q and one for k, "packed" one over the whole
-    packed width. attention_bias: "qkv" leaves the output projection without. Everything trainable
-    that no other field declares is named and shaped in extra_trainable_sets.
+    packed width. attention_bias: "qkv" leaves the output projection without. latent stands in place of
+    the four projections; head_dim is then the width of a query head. Everything trainable that no
+    other field declares is named and shaped in extra_trainable_sets.
     """
 
     manifest_id: str
@@ -192,6 +218,7 @@ class ArchitectureManifest(Record):
     mlp_bias: bool = False
     head_bias: bool = False
     experts: Experts | None = None
+    latent: Latent | None = None
     extra_trainable_sets: tuple[Tensor, ...] = ()
 
     def rules(self):
@@ -211,22 +238,57 @@ class ArchitectureManifest(Record):
                 f"first_dense_layers = {self.experts.first_dense_layers} leaves no block of {self.num_layers} to experts",
             )
             require(not self.mlp_bias, "INCONSISTENT", "mlp_bias with experts is not a declared layout")
+        if self.latent:
+            require(
+                self.latent.rope_head_dim <= self.head_dim,
+                "RANGE",
+                f"rope_head_dim = {self.latent.rope_head_dim} exceeds head_dim = {self.head_dim}",
+            )
+            require(
+                self.num_key_value_heads == self.num_attention_heads and (self.attention_bias, self.qk_norm) == ("none", "none"),
+                "INCONSISTENT",
+                "latent attention has keys for every query head, its own norms, and no attention_bias",
+            )
         names = [tensor.name for tensor in self.extra_trainable_sets]
         require(len(names) == len(set(names)), "INCONSISTENT", f"extra_trainable_sets repeats a name: {names}")
 
     @property
     def d_q(self) -> int:
         """Packed query width H_q * d_h; equal to hidden_size in many models, not in all."""
+        self._projected("d_q")
         return self.num_attention_heads * self.head_dim
 
     @property
     def d_kv(self) -> int:
         """Packed key (or value) width H_kv * d_h."""
+        self._projected("d_kv")
         return self.num_key_value_heads * self.head_dim
+
+    def _projected(self, name):
+        # Formulas in d_q and d_kv are wrong for latent attention, its cache above all: better none than those.
+        require(
+            self.latent is None,
+            "INCONSISTENT",
+            f"{self.manifest_id} has latent attention and no {name}: its matrices hold latent_weights scalars a block, "
+            "its cache kv_rank + rope_head_dim values a row",
+        )
+
+    @property
+    def latent_weights(self) -> int:
+        """Scalars in the matrices of latent attention of one block, its two norms left out; 0 without."""
+        if self.latent is None:
+            return 0
+        d, heads, part = self.hidden_size, self.num_attention_heads, self.latent
+        query = part.query_rank * (d + heads * self.head_dim) if part.query_rank else d * heads * self.head_dim
+        down = d * (part.kv_rank + part.rope_head_dim)
+        up = part.kv_rank * heads * (self.head_dim - part.rope_head_dim + part.value_head_dim)
+        return query + down + up + d * heads * part.value_head_dim
 
     @property
     def qk_norm_scalars(self) -> int:
-        """Scales that normalize queries and keys in one block: over one head each, or over the packed width."""
+        """Scales that normalize queries and keys in one block: over one head each, the packed width, or the latents."""
+        if self.latent:
+            return self.latent.query_rank + self.latent.kv_rank
         return {"none": 0, "per-head": 2 * self.head_dim, "packed": self.d_q + self.d_kv}[self.qk_norm]
 
     @property

@@ -4,7 +4,7 @@ import json
 from fractions import Fraction
 from pathlib import Path
 
-from costlib import data, fixtures, hardware, hypotheses, napkin, papers, params, reconcile, sensitivity
+from costlib import adapters, data, fixtures, hardware, hypotheses, napkin, papers, params, reconcile, sensitivity
 from costlib.domain import ManifestError
 from costlib.estimate import Estimate, Plan, estimate
 from costlib.evidence import AXES, Observation
@@ -99,7 +99,27 @@ def read_plan(name: str) -> Plan:
 
 
 def params_text(name: str) -> str:
-    arch = fixtures.MANIFESTS[name] if name in fixtures.MANIFESTS else read_plan(name).architecture
+    return inventory_text(fixtures.MANIFESTS[name] if name in fixtures.MANIFESTS else read_plan(name).architecture)
+
+
+def config_text(path: str, out: str | None = None) -> str:
+    """The ledger of a config.json, by file or by the name of a published one, and the defaults that stood in for what it leaves out; the manifest goes to `out`."""
+    arch, assumed = adapters.read(_text_of(path, "config", {name: f"configs/{name}.json" for name in adapters.published()}))
+    lines = [inventory_text(arch)]
+    if shown := {name: value for name, value in assumed.items() if value is not None}:
+        given = ", ".join(f"{name} = {json.dumps(value)}" for name, value in shown.items())
+        lines.append(f"not in the file, by the class's defaults: {given}")
+    if out:
+        try:
+            with open(out, "x", encoding="utf-8", newline="\n") as file:
+                file.write(f"{arch.to_json()}\n")
+        except OSError as error:
+            raise ManifestError("ENUM", f"--manifest = {out!r}: nothing written, {error.strerror}") from None
+        lines.append(f"manifest written to {out}")
+    return "\n".join(lines)
+
+
+def inventory_text(arch: ArchitectureManifest) -> str:
     ledger, rows = params.ledger(arch), tensor_rows(arch)
     lines = [f"{arch.manifest_id}  sha256 {arch.sha256[:16]}", str(ledger), ""]
     lines += [f"N_{name:<7} {value:,} = {short(value, 2)}" for name, value in params.coordinates(arch).items()]
@@ -112,6 +132,14 @@ def observe(plan: Plan, found: Estimate, name: str) -> dict:
     text = _text_of(name, "observation", {"tiny-tied": "observations/tiny_tied.json"})
     predicted = {ledger: total for ledger, total, _ in found.summary()}
     return reconcile.report(tensor_rows(plan.architecture), predicted, Observation.from_json(text))
+
+
+def observe_live(plan: Plan, found: Estimate) -> dict:
+    """The reconciliation of an estimate with a model built now. Needs torch (costlib.observe.NotInstalled)."""
+    from costlib.observe import live
+
+    rows = tuple(row.replace(dtype=plan.weight_dtype) for row in tensor_rows(plan.architecture))
+    return reconcile.report(rows, {ledger: total for ledger, total, _ in found.summary()}, live.of_plan(plan))
 
 
 def observation_text(plan: Plan, report: dict) -> str:

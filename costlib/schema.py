@@ -31,12 +31,16 @@ def tensor_rows(arch: ArchitectureManifest) -> tuple[Tensor, ...]:
         layer, qkv = f"model.layers.{i}", arch.attention_bias != "none"
         for j in range(arch.norms_per_block):
             norm(f"{layer}.{('input_layernorm', 'post_attention_layernorm')[j] if j < 2 else f'norm_{j}'}", d)
-        for name, width in (("q_proj", arch.d_q), ("k_proj", arch.d_kv), ("v_proj", arch.d_kv)):
-            add(f"{layer}.self_attn.{name}", (width, d), qkv)
-        add(f"{layer}.self_attn.o_proj", (d, arch.d_q), arch.attention_bias == "all")
-        for name, width in (("q_norm", arch.d_q), ("k_norm", arch.d_kv)):
-            if arch.qk_norm != "none":
-                add(f"{layer}.self_attn.{name}", (arch.head_dim if arch.qk_norm == "per-head" else width,))
+        if arch.latent:
+            for name, shape in _latent_shapes(arch):
+                add(f"{layer}.self_attn.{name}", shape)
+        else:
+            for name, width in (("q_proj", arch.d_q), ("k_proj", arch.d_kv), ("v_proj", arch.d_kv)):
+                add(f"{layer}.self_attn.{name}", (width, d), qkv)
+            add(f"{layer}.self_attn.o_proj", (d, arch.d_q), arch.attention_bias == "all")
+            for name, width in (("q_norm", arch.d_q), ("k_norm", arch.d_kv)):
+                if arch.qk_norm != "none":
+                    add(f"{layer}.self_attn.{name}", (arch.head_dim if arch.qk_norm == "per-head" else width,))
         if e and i >= e.first_dense_layers:
             add(f"{layer}.mlp.gate", (e.num_experts, d))
             for j in range(e.num_experts):
@@ -49,6 +53,18 @@ def tensor_rows(arch: ArchitectureManifest) -> tuple[Tensor, ...]:
         norm("model.norm", d)
     add("lm_head", (arch.vocab_size, d), arch.head_bias, "model.embed_tokens.weight" if arch.tie_word_embeddings else None)
     return (*rows, *arch.extra_trainable_sets)
+
+
+def _latent_shapes(arch):
+    d, heads, part = arch.hidden_size, arch.num_attention_heads, arch.latent
+    if part.query_rank:
+        yield "q_a_proj", (part.query_rank, d)
+        yield "q_a_layernorm", (part.query_rank,)
+    yield "q_b_proj" if part.query_rank else "q_proj", (heads * arch.head_dim, part.query_rank or d)
+    yield "kv_a_proj_with_mqa", (part.kv_rank + part.rope_head_dim, d)
+    yield "kv_a_layernorm", (part.kv_rank,)
+    yield "kv_b_proj", (heads * (arch.head_dim - part.rope_head_dim + part.value_head_dim), part.kv_rank)
+    yield "o_proj", (d, heads * part.value_head_dim)
 
 
 def differences(arch: ArchitectureManifest, entries: tuple[StateEntry, ...]) -> list[str]:

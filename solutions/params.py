@@ -5,11 +5,11 @@ from costlib.domain import require
 
 
 def attention_weights(arch):
-    return 2 * arch.hidden_size * (arch.d_q + arch.d_kv)
+    return arch.latent_weights or 2 * arch.hidden_size * (arch.d_q + arch.d_kv)
 
 
 def attention_biases(arch):
-    qkv = arch.d_q + 2 * arch.d_kv
+    qkv = 0 if arch.latent else arch.d_q + 2 * arch.d_kv
     return {"none": 0, "qkv": qkv, "all": qkv + arch.hidden_size}[arch.attention_bias]
 
 

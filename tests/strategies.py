@@ -6,7 +6,7 @@ Any field can be fixed: `manifests(experts=None, tie_word_embeddings=True)`, `wo
 
 from hypothesis import strategies as st
 
-from costlib.records import ArchitectureManifest, Experts, Tensor, Workload
+from costlib.records import ArchitectureManifest, Experts, Latent, Tensor, Workload
 
 PHASES = ("training", "prefill", "prefill-chunk", "decode")
 
@@ -62,6 +62,19 @@ def manifests(draw, most=48, **fixed):
         ),
     }
     return ArchitectureManifest(**{**fields, **fixed})
+
+
+@st.composite
+def latent_manifests(draw, most=48, **fixed):
+    """Manifests with latent attention, which most ledgers refuse and `manifests` therefore never draws."""
+    arch = draw(manifests(most, num_key_value_heads=1, attention_bias="none", qk_norm="none", **fixed))
+    part = Latent(
+        kv_rank=draw(sizes(most)),
+        rope_head_dim=draw(st.integers(1, arch.head_dim)),
+        value_head_dim=draw(sizes(16)),
+        query_rank=draw(st.integers(0, most)),
+    )
+    return arch.replace(num_key_value_heads=arch.num_attention_heads, latent=part)
 
 
 @st.composite

@@ -9,7 +9,7 @@ import pytest
 from costlib import fixtures, napkin, params
 from costlib.exercise import using
 from costlib.hardware import CHIPS
-from costlib.records import Experts, Tensor
+from costlib.records import Experts, Latent, Tensor
 from costlib.schema import state_entries, tensor_rows
 
 
@@ -113,7 +113,7 @@ def random_manifest(rng):
         first_dense_layers=rng.randint(0, 1),
     )
     experts = rng.choice([None, moe])
-    return fixtures.TOY.replace(
+    arch = fixtures.TOY.replace(
         num_layers=rng.randint(2, 4),
         hidden_size=d,
         num_attention_heads=hkv * rng.randint(1, 4),
@@ -134,6 +134,15 @@ def random_manifest(rng):
         head_bias=rng.random() < 0.5,
         experts=experts,
         extra_trainable_sets=tuple(Tensor(name=f"x{i}", shape=(3, 1 + i)) for i in range(rng.randint(0, 2))),
+    )
+    if rng.random() < 0.7:
+        return arch
+    widths = {"kv_rank": 7, "rope_head_dim": dh, "value_head_dim": 5, "query_rank": 11}
+    return arch.replace(
+        num_key_value_heads=arch.num_attention_heads,
+        qk_norm="none",
+        attention_bias="none",
+        latent=Latent(**{name: rng.randint(name != "query_rank", most) for name, most in widths.items()}),
     )
 
 

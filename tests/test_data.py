@@ -15,7 +15,7 @@ PAIRS = {
     "assumptions.json": "assumptions.schema.json",
     "cases.json": "cases.schema.json",
     "papers.json": "papers.schema.json",
-    "observations/tiny_tied.json": "observation.schema.json",
+    **{f"observations/{file.name}": "observation.schema.json" for file in files("costlib.data").joinpath("observations").iterdir()},
     **{f"{name}.json": "manifest.schema.json" for name in ("running", "toy_tied", "w_7b", "w_70b", "w_moe")},
 }
 PLANS = [f"plans/{file.name}" for file in files("costlib.data").joinpath("plans").iterdir()]

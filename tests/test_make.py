@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-TARGETS = ["env", "book", "test", "lab", "progress", "hint", "record", "bench", "clean"]
+TARGETS = ["env", "book", "test", "lab", "progress", "hint", "record", "observe", "bench", "clean"]
 NOT_INHERITED = {"MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "LAB", "EX", "N", "PYTHON", "PYTHONPATH", "LAB_MODULE"}
 
 
@@ -25,7 +25,7 @@ def run(*command, cwd, **env):
 def course_copy(folder):
     """This working tree in another folder, whose name has a space, on the environment that runs the tests."""
     copy = folder / "a copy"
-    shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns(".git", ".venv", "_build", "__pycache__", ".pytest_cache"))
+    shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns(".git", ".venv", ".venv-observe", "_build", "__pycache__", ".pytest_cache"))
     (copy / ".venv").mkdir()
     for entry in Path(sys.prefix).iterdir():
         if entry.name != "ready":
@@ -174,36 +174,38 @@ def bare_copy(tmp_path):
     """What the environment is made from, without an environment."""
     folder = tmp_path / "a bare copy"
     (folder / "tools").mkdir(parents=True)
-    for name in ("Makefile", "requirements.txt", "pyproject.toml", "tools/python.sh"):
+    for name in ("Makefile", "requirements.txt", "requirements-observe.txt", "pyproject.toml", "tools/python.sh"):
         shutil.copy2(ROOT / name, folder / name)
     return folder
 
 
-def test_make_says_what_to_install_and_leaves_nothing(bare_copy, tmp_path):
+@pytest.mark.parametrize("target", ["progress", "observe"])
+def test_make_says_what_to_install_and_leaves_nothing(bare_copy, tmp_path, target):
     (tmp_path / "old").write_text(OLD)
     (tmp_path / "old").chmod(0o755)
-    result = run("make", "progress", f"PYTHON={tmp_path}/old", cwd=bare_copy)
+    result = run("make", target, f"PYTHON={tmp_path}/old", cwd=bare_copy)
     assert result.returncode != 0 and result.stdout == ""
     assert one_sentence(result.stderr) and "3.10.13" in result.stderr
-    assert not (bare_copy / ".venv").exists()
+    assert not list(bare_copy.glob(".venv*"))
 
 
-def test_a_half_made_environment_is_not_taken_for_complete(bare_copy, tmp_path):
+@pytest.mark.parametrize("target, folder", [("env", ".venv"), ("observe", ".venv-observe")])
+def test_a_half_made_environment_is_not_taken_for_complete(bare_copy, tmp_path, target, folder):
     """Its pip fails, as it does when it is interrupted or has no network."""
     (tmp_path / "half").write_text(FIT.replace("[ \"$1\" = -c ] || exit 1", """
 if [ "$2" = venv ]; then
-    mkdir -p .venv/bin
-    printf '#!/bin/sh\\necho no network; exit 1\\n' >.venv/bin/python
-    chmod +x .venv/bin/python
+    mkdir -p FOLDER/bin
+    printf '#!/bin/sh\\necho no network; exit 1\\n' >FOLDER/bin/python
+    chmod +x FOLDER/bin/python
     exit
 fi
-"""))
+""".replace("FOLDER", folder)))
     (tmp_path / "half").chmod(0o755)
-    result = run("make", "env", f"PYTHON={tmp_path}/half", cwd=bare_copy)
+    result = run("make", target, f"PYTHON={tmp_path}/half", cwd=bare_copy)
     assert result.returncode != 0
     assert "no network" in result.stdout and "not complete" in result.stdout
-    assert (bare_copy / ".venv/bin/python").exists()
-    assert run("make", "-q", ".venv/ready", cwd=bare_copy).returncode == 1
+    assert (bare_copy / folder / "bin/python").exists()
+    assert run("make", "-q", f"{folder}/ready", cwd=bare_copy).returncode == 1
 
 
 def test_the_environment_is_made_anew_only_for_a_reason(tmp_path):
@@ -231,6 +233,52 @@ def test_the_environment_is_made_anew_only_for_a_reason(tmp_path):
     assert not up_to_date()
 
 
+@pytest.fixture
+def with_torch(tmp_path):
+    """A copy whose environments say what they are asked to run instead of running it."""
+    copy = course_copy(tmp_path)
+    (copy / ".venv-observe/bin").mkdir(parents=True)
+    for folder in (".venv", ".venv-observe"):
+        python = copy / folder / "bin/python"
+        if folder == ".venv":
+            (copy / folder / "bin").unlink()
+            (copy / folder / "bin").mkdir()
+        python.write_text(f'#!/bin/sh\necho {folder} "$@"\n')
+        python.chmod(0o755)
+        (copy / folder / "ready").write_text(str(copy))
+    return copy
+
+
+def test_make_observe_compares_and_asks_nothing_of_the_course_environment(with_torch):
+    shutil.rmtree(with_torch / ".venv")
+    result = run("make", "observe", cwd=with_torch)
+    assert result.stdout.splitlines() == [
+        ".venv-observe -m costlib.observe --check", ".venv-observe -m pytest -q tests/observe"]
+
+
+def test_make_test_observes_where_it_can_and_else_says_that_it_did_not(with_torch):
+    def after_the_tests():
+        result = run("make", "test", cwd=with_torch)
+        assert result.returncode == 0 and result.stdout.startswith(".venv -m pytest ")
+        return result.stdout.splitlines()[1:]
+
+    observed = [".venv-observe -m costlib.observe --check", ".venv-observe -m pytest -q tests/observe"]
+    assert after_the_tests() == observed
+    lock = with_torch / "requirements-observe.txt"
+    before = lock.stat()
+    os.utime(lock, (before.st_atime, before.st_mtime + 10**8))
+    for _ in range(2):
+        (line,) = after_the_tests()
+        assert "not compared" in line and "make observe" in line
+        assert run("make", "-q", ".venv-observe/ready", cwd=with_torch).returncode == 1
+        os.utime(lock, ns=(before.st_atime_ns, before.st_mtime_ns))
+        (with_torch / ".venv-observe/ready").write_text("elsewhere")
+    (with_torch / ".venv-observe/ready").write_text(str(with_torch))
+    assert after_the_tests() == observed
+    (with_torch / ".venv-observe/bin/python").write_text("#!/bin/sh\nexit 1\n")
+    assert run("make", "test", cwd=with_torch).returncode != 0
+
+
 def normal(name):
     return re.sub(r"[-_.]+", "-", name).lower()
 
@@ -255,8 +303,15 @@ def test_what_the_course_uses_is_locked():
     assert locked("requirements.in").items() <= locked("requirements.txt").items()
 
 
+def test_what_observes_is_locked_and_the_course_does_without():
+    observing = locked("requirements-observe.txt")
+    assert {"torch", "transformers", "pytest", "hypothesis"} <= observing.keys()
+    assert not {"torch", "transformers"} & locked("requirements.txt").keys()
+
+
 def test_no_file_names_a_package_index():
-    for name in ("requirements.in", "requirements.txt", "pyproject.toml", "Makefile", ".ci/run", ".github/workflows/ci.yml"):
+    for name in ("requirements.in", "requirements.txt", "requirements-observe.txt", "pyproject.toml", "Makefile", ".ci/run",
+                 ".github/workflows/ci.yml"):
         assert not re.search(r"https?://|index-url|find-links", (ROOT / name).read_text()), name
 
 
@@ -297,7 +352,7 @@ def test_a_learners_work_survives_every_target(tmp_path):
     before = work()
     assert copy / "costlib/napkin.py" in before and copy / "labs/my notebook.ipynb" in before
     for command in (["lab", "LAB=01"], ["lab", "LAB=03"], ["hint", "LAB=01", "EX=matmul_flops"], ["progress"], ["record"],
-                    ["-n", "book"], ["-n", "test"], ["bench"], ["clean"]):
+                    ["-n", "book"], ["-n", "test"], ["-n", "observe"], ["bench"], ["clean"]):
         result = run("make", *command, cwd=copy)
         assert work() == before, f"make {' '.join(command)} changed a file:\n{result.stdout}{result.stderr}"
     assert (copy / "tests/recorded/intro.ipynb").exists()
@@ -306,12 +361,10 @@ def test_a_learners_work_survives_every_target(tmp_path):
 
 
 def test_clean_leaves_the_environment_alone(copy):
-    kept = copy / ".venv/made/__pycache__/kept.pyc"
-    kept.parent.mkdir(parents=True)
-    kept.write_text("")
+    kept = [copy / folder / "made/__pycache__/kept.pyc" for folder in (".venv", ".venv-observe")]
     gone = [copy / "labs/__pycache__/a.pyc", copy / ".pytest_cache/a", copy / "_build/html/a.html"]
-    for path in gone:
+    for path in kept + gone:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("")
     assert run("make", "clean", cwd=copy).returncode == 0
-    assert kept.exists() and not any(path.exists() for path in gone)
+    assert all(path.exists() for path in kept) and not any(path.exists() for path in gone)

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import manifests, workloads
+from strategies import latent_manifests, manifests, workloads
 
 from costlib import data, fixtures, manifest
 from costlib.domain import CODES, ManifestError
 from costlib.exercise import using
 from costlib.fixtures import ODD, RUNNING, TOY, TOY_TIED, TRAIN_ODD
-from costlib.records import ArchitectureManifest, Experts, Record, Tensor, Workload
+from costlib.records import ArchitectureManifest, Experts, Latent, Record, Tensor, Workload
 from costlib.schema import differences, state_entries, tensor_rows
 from labs import spec
 
@@ -310,7 +310,7 @@ def agree(cls, value):
     assert refusal in {"", *BETWEEN_FIELDS} if valid else refusal
 
 
-@given(spoiled(manifests()))
+@given(spoiled(manifests() | latent_manifests()))
 def test_schema_and_manifest_agree_on_all_but_the_rules_between_fields(value):
     agree(ArchitectureManifest, value)
 
@@ -320,7 +320,7 @@ def test_schema_and_workload_agree_on_all_but_the_rules_between_fields(value):
     agree(Workload, value)
 
 
-@given(manifests(), workloads())
+@given(manifests() | latent_manifests(), workloads())
 def test_what_the_records_accept_the_schemas_accept_and_it_comes_back_the_same(arch, run):
     for record in (arch, run):
         STRICT(SCHEMAS[type(record)]).validate(json.loads(record.to_json()))
@@ -332,6 +332,7 @@ def test_what_the_records_accept_the_schemas_accept_and_it_comes_back_the_same(a
     [
         (ArchitectureManifest, SCHEMAS[ArchitectureManifest]),
         (Experts, SCHEMAS[ArchitectureManifest]["$defs"]["experts"]),
+        (Latent, SCHEMAS[ArchitectureManifest]["$defs"]["latent"]),
         (Tensor, SCHEMAS[ArchitectureManifest]["$defs"]["tensor"]),
         (Workload, SCHEMAS[Workload]),
     ],
