@@ -40,7 +40,8 @@ def run(task, world: int, *args, limit: float = LIMIT) -> list:
         except (multiprocessing.ProcessExitedException, multiprocessing.ProcessRaisedException) as failure:
             told = sorted(Path(folder).glob("*.failed"), key=lambda path: path.stat().st_mtime_ns)
             last = Path(folder, f"{failure.error_index}.stderr").read_text(errors="replace").strip().splitlines()[-1:]
-            why = told[0].read_text(encoding="utf-8") if told else f"{failure}; {' '.join(last) or 'it said nothing'}"
+            why = f"rank {failure.error_index}: {failure}; {' '.join(last) or 'it said nothing'}"
+            why = told[0].read_text(encoding="utf-8") if told else why
             raise RunFailed(f"{task.__name__} on {world} ranks failed: {why}") from None
         finally:
             for process in ranks.processes:
