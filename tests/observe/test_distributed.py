@@ -40,7 +40,7 @@ def two_fail(rank, world):
 def one_dies(rank, world):
     if rank == 1:
         os._exit(3)
-    return time.sleep(600)
+    time.sleep(600)
 
 
 def sleeps(rank, world):
@@ -54,7 +54,7 @@ def test_a_failing_rank_fails_the_observer_with_a_sentence():
 
 
 def test_a_rank_that_dies_is_no_answer():
-    with pytest.raises(ranks.RunFailed, match="one_dies on 2 ranks failed: rank 1: .* exit code 3"):
+    with pytest.raises(ranks.RunFailed, match="one_dies on 2 ranks failed: rank 1: .* exit code 3; it said nothing"):
         ranks.run(one_dies, 2)
 
 
@@ -124,8 +124,9 @@ def test_a_fake_group_is_not_made_beside_another(fake_pair):
 def test_a_fake_group_is_gone_afterwards():
     import torch.distributed as dist
 
+    hook = sys.excepthook
     sharding.untrained(TOY_TIED, 2)
-    assert not dist.is_initialized()
+    assert not dist.is_initialized() and sys.excepthook is hook
 
 
 @pytest.mark.parametrize("root, fewer", [(None, 1), (False, 1), (True, 0)])
