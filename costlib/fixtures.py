@@ -39,6 +39,7 @@ ODD = ArchitectureManifest(
     vocab_size=1009,
     tie_word_embeddings=False,
 )
+ODD_TIED = ODD.replace(manifest_id="odd-tied", tie_word_embeddings=True)
 ODD_EVERYTHING = ODD.replace(  # every optional part at once
     manifest_id="odd-everything",
     tie_word_embeddings=True,

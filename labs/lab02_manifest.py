@@ -26,7 +26,7 @@ from labs.spec import Exercise, Failure, Lab, Reference, Wrong, given
 NARROW = RUNNING.replace(manifest_id="4b-wide-heads", num_layers=36, hidden_size=2560)  # d_q = 4096, not 2560
 DOUBLE = RUNNING.replace(manifest_id="d_q-is-2d", num_attention_heads=64, num_key_value_heads=4)
 MQA = RUNNING.replace(manifest_id="8b-mqa", num_key_value_heads=1)
-ODD_TIED = ODD.replace(manifest_id="odd-tied", num_layers=1, tie_word_embeddings=True)
+ODD_ONE_TIED = ODD.replace(manifest_id="odd-one-tied", num_layers=1, tie_word_embeddings=True)
 TOY_ONE = TOY.replace(manifest_id="toy-one", num_layers=1)
 ODD_LORA = ODD.replace(manifest_id="odd-lora", extra_trainable_sets=(Tensor(name="lora.weight", shape=(3, 96)),))
 MANY = (RUNNING, NARROW, DOUBLE, MQA, TOY, ODD, ODD_EVERYTHING, CLASSIC, W_7B, W_70B)
@@ -535,7 +535,7 @@ expected = Exercise(
         given(TOY_ONE).gives(_names((16, 8), _TOY_BLOCK, (8,), [0])),
         given(TOY).gives(_names((16, 8), _TOY_BLOCK, (8,), [0, 1])),
         given(TOY_TIED).gives(_names((16, 8), _TOY_BLOCK, (8,), [0, 1])),
-        given(ODD_TIED).gives(_names((1009, 96), _ODD_BLOCK, (96,), [0])),
+        given(ODD_ONE_TIED).gives(_names((1009, 96), _ODD_BLOCK, (96,), [0])),
         given(ODD).gives(_names((1009, 96), _ODD_BLOCK, (96,), [0, 1, 2])),
         given(CLASSIC).refuses("UNDECLARED"),
         given(ODD_EVERYTHING).refuses("UNDECLARED"),
@@ -566,7 +566,7 @@ expected = Exercise(
             "The norm after the last block is missing.",
         ),
     ),
-    shapes={"arch": (RUNNING, NARROW, TOY, TOY_TIED, ODD, ODD_TIED, W_7B, CLASSIC)},
+    shapes={"arch": (RUNNING, NARROW, TOY, TOY_TIED, ODD, ODD_ONE_TIED, W_7B, CLASSIC)},
 )
 
 

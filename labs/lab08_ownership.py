@@ -2,7 +2,19 @@
 
 
 from costlib.domain import ManifestError
-from costlib.fixtures import A16, CLASSIC, INFER_BF16, MASTER, ODD, ODD_EVERYTHING, ODD_EXPERTS, RUNNING, TOY, TOY_TIED
+from costlib.fixtures import (
+    A16,
+    CLASSIC,
+    INFER_BF16,
+    MASTER,
+    ODD,
+    ODD_EVERYTHING,
+    ODD_EXPERTS,
+    ODD_TIED,
+    RUNNING,
+    TOY,
+    TOY_TIED,
+)
 from costlib.ledger import Ledger, UnitError
 from costlib.policies import Ownership, StatePolicy, StateRow
 from costlib.units import ceil_div
@@ -10,7 +22,6 @@ from labs.spec import Exercise, Failure, Lab, Reference, Wrong, given
 
 P = 8_030_261_248  # unique scalars of RUNNING
 ODD_WIDE = ODD.replace(manifest_id="odd-wide", intermediate_size=246)
-ODD_TIED = ODD.replace(manifest_id="odd-tied", tie_word_embeddings=True)
 ODD_POSITIONS = ODD.replace(manifest_id="odd-positions", position="learned", max_positions=50)
 QUANTIZED = StatePolicy(
     policy_id="quantized",

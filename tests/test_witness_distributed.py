@@ -9,10 +9,10 @@ from costlib import observe, ownership, params, reconcile
 from costlib.exercise import using
 from costlib.fixtures import AUTOCAST, INFER_BF16, ODD, RUNNING, TOY_TIED
 from costlib.observe import cutting
-from costlib.observe.distributed import BUNDLES, ODD_TIED
+from costlib.observe.distributed import BUNDLES, UNEVEN
 from costlib.schema import tensor_rows
 
-PAIRS = [(kind, arch) for kind in ("fsdp2", "fsdp1", "zero1") for arch in (TOY_TIED, ODD_TIED)]
+PAIRS = [(kind, arch) for kind in ("fsdp2", "fsdp1", "zero1") for arch in (TOY_TIED, UNEVEN)]
 
 
 @pytest.fixture(autouse=True)
@@ -137,19 +137,19 @@ def test_the_odd_model_under_fsdp2_by_hand():
     block_1 = 9 * 15 + 2 * (3 * 15) + 7 * 18 + 2 * (6 * 15) + 7 * 13 + 2 * 7
     rank_0, rank_1 = 4 * (9 * 15 + 8 + 3 * block_0), 4 * (8 * 15 + 7 + 3 * block_1)
     whole = 17 * 15 + 15 + 3 * (2 * 18 * 15 + 2 * 6 * 15 + 3 * 13 * 15 + 2 * 15)
-    seen = observe.read("fsdp2_odd_tied_2")
+    seen = observe.read("fsdp2_uneven_2")
     assert (whole, rank_0, rank_1, rank_0 + rank_1) == (4_275, 8_960, 8_140, 4 * whole)
-    assert params.ledger(ODD_TIED).total == whole
+    assert params.ledger(UNEVEN).total == whole
     for rank in (0, 1):  # the storage is rank 0's size on both; the moments follow the rows
         assert seen.value(f"rank {rank}.weights") == seen.value(f"rank {rank}.gradients") == rank_0
         assert seen.value(f"rank {rank}.optimizer.m") == seen.value(f"rank {rank}.optimizer.v") == (rank_0, rank_1)[rank]
         assert seen.value(f"rank {rank}.optimizer") == 2 * (rank_0, rank_1)[rank] + 4 * 29
     assert seen.value("all ranks.weights in shape") == 4 * whole
-    assert residuals("fsdp2_odd_tied_2")["rank 0.weights"] == rank_0 - 4 * 2_138 == 408
+    assert residuals("fsdp2_uneven_2")["rank 0.weights"] == rank_0 - 4 * 2_138 == 408
 
 
 def test_the_odd_model_under_fsdp1_is_the_ledger_group_by_group():
-    assert residuals("fsdp1_odd_tied_2") == {
+    assert residuals("fsdp1_uneven_2") == {
         **{f"rank {rank}.{row}": 4 for rank in (0, 1) for row in ("weights", "gradients", "optimizer.m", "optimizer.v")},
         **{f"rank {rank}.optimizer": 2 * 4 + 4 * 4 for rank in (0, 1)},
         "all-gather calls": -1,
@@ -161,7 +161,7 @@ def test_whole_tensors_dealt_out_by_hand():
     # By size: 6 of 270 go 3 to each rank; the table, 255, to rank 0; then 9 of 195, 6 of 90 and 7 of 15.
     rank_0 = 3 * 270 + 255 + 4 * 195 + 3 * 90 + 2 * 15
     rank_1 = 3 * 270 + 5 * 195 + 3 * 90 + 5 * 15
-    seen = observe.read("zero1_odd_tied_2")
+    seen = observe.read("zero1_uneven_2")
     assert (rank_0, rank_1, rank_0 + rank_1) == (2_145, 2_130, 4_275)
     for rank, (own, tensors) in enumerate([(rank_0, 13), (rank_1, 16)]):
         assert seen.value(f"rank {rank}.optimizer.m") == seen.value(f"rank {rank}.optimizer.v") == 4 * own
@@ -195,7 +195,7 @@ def test_one_byte_more_or_less_stays_open(name):
         assert [n for n, c in counters.items() if c["status"] == "open"] == [row.name]
 
 
-@pytest.mark.parametrize("name", ["fsdp2_odd_tied_2", "fsdp2_odd_8", "zero1_odd_tied_2", "collectives_gloo_4"])
+@pytest.mark.parametrize("name", ["fsdp2_uneven_2", "fsdp2_odd_8", "zero1_uneven_2", "collectives_gloo_4"])
 def test_without_its_reasons_a_residual_stays_open(name):
     assert reconcile.report((), predicted(name), observe.read(name).replace(explanations=()))["status"] == "open"
 
@@ -216,7 +216,7 @@ def test_first_axes_cut_one_by_one_against_lists():
 
 
 def test_padding_by_kind_adds_up():
-    for arch, world in ((ODD, 8), (ODD_TIED, 2), (TOY_TIED, 8), (TOY_TIED, 3)):
+    for arch, world in ((ODD, 8), (UNEVEN, 2), (TOY_TIED, 8), (TOY_TIED, 3)):
         shapes = {t.name: t.shape for t in tensor_rows(arch) if not t.alias_of}
         once = ownership.shard(params.ledger(arch).total, world)["shard"]
         kept = cutting.kept("fsdp2", shapes.values(), world)
@@ -224,7 +224,7 @@ def test_padding_by_kind_adds_up():
 
 
 def test_groups_are_the_ledgers():
-    for arch in (RUNNING, ODD, TOY_TIED, ODD_TIED):
+    for arch in (RUNNING, ODD, TOY_TIED, UNEVEN):
         shapes = {t.name: t.shape for t in tensor_rows(arch) if not t.alias_of}
         groups = {name: cutting.scalars(group) for name, group in cutting.groups(shapes).items()}
         assert groups == dict(ownership.fsdp_groups(arch, "blocks"))

@@ -13,8 +13,8 @@ from costlib.observe import ranks, sharding
 from costlib.observe.cutting import dealt, groups, kept, owned, padding, scalars
 from costlib.units import ceil_div
 
-ODD_TIED = TOY_TIED.replace(  # half of its extents are odd, and so is the number of its scalars
-    manifest_id="odd-tied",
+UNEVEN = TOY_TIED.replace(  # half of its extents are odd, and so is the number of its scalars
+    manifest_id="uneven",
     num_layers=3,
     hidden_size=15,
     num_attention_heads=3,
@@ -169,6 +169,6 @@ def zero1(arch, world: int = 2):
 
 BUNDLES = {f"collectives_gloo_{world}": functools.partial(collectives, world) for world in (2, 4)}
 BUNDLES |= {_name("fsdp2", arch, 8): functools.partial(shards, arch) for arch in (RUNNING, ODD, TOY_TIED)}
-for _arch in (TOY_TIED, ODD_TIED):
+for _arch in (TOY_TIED, UNEVEN):
     BUNDLES |= {_name(kind, _arch, 2): functools.partial(fsdp, kind, _arch) for kind in ("fsdp2", "fsdp1")}
     BUNDLES[_name("zero1", _arch, 2)] = functools.partial(zero1, _arch)

@@ -1,7 +1,7 @@
 """Which tensors does the real model hold, under which names, and which of them are one?"""
 
 from costlib.evidence import Counter, Observation, SeenEntry
-from costlib.fixtures import ODD, RUNNING, TOY_TIED
+from costlib.fixtures import ODD, ODD_TIED, RUNNING, TOY_TIED
 from costlib.observe import models, seen
 from costlib.records import ArchitectureManifest
 
@@ -60,7 +60,6 @@ def inventory(arch: ArchitectureManifest, name: str, dtype: str = "bf16", device
 
 
 ODD_BIASED = ODD.replace(manifest_id="odd-biased", attention_bias="all", mlp_bias=True)
-ODD_TIED = ODD.replace(manifest_id="odd-tied", tie_word_embeddings=True)
 CASES = {  # bundle: manifest, dtype, device
     "parameters_tiny_tied": (TOY_TIED, "bf16", "cpu"),
     "parameters_running": (RUNNING, "bf16", "meta"),
