@@ -1,12 +1,15 @@
 """Every data file follows its schema, and what it says is what costlib reads."""
 
 import json
+import re
+from fractions import Fraction
 from importlib.resources import files
+from pathlib import Path
 
 import jsonschema
 import pytest
 
-from costlib import data, hardware, sensitivity
+from costlib import data, hardware, published, sensitivity
 from costlib.domain import ManifestError
 from costlib.estimate import Plan
 
@@ -15,6 +18,7 @@ PAIRS = {
     "assumptions.json": "assumptions.schema.json",
     "cases.json": "cases.schema.json",
     "papers.json": "papers.schema.json",
+    "published.json": "published.schema.json",
     **{f"observations/{file.name}": "observation.schema.json" for file in files("costlib.data").joinpath("observations").iterdir()},
     **{f"{name}.json": "manifest.schema.json" for name in ("running", "toy_tied", "w_7b", "w_70b", "w_moe")},
 }
@@ -50,6 +54,21 @@ def test_every_opinion_is_marked_unverified():
     assert rows and not any(row["verified"] for row in rows)
     with pytest.raises(ManifestError, match="ENUM"):
         hardware.assumption("luck")
+
+
+def test_a_published_figure_is_exact_dated_and_has_a_source():
+    keys = re.findall(r"(?m)^@\w+\{(\w+),", Path(__file__).parents[1].joinpath("chapters/references.bib").read_text("utf8"))
+    assert len(keys) == len(set(keys)) and {f["cite"] for f in published.figures().values()} <= set(keys)
+    assert len(published.figures()) == len(json.loads(data.read("published.json")))
+    assert (published.value("gpt3-params"), published.value("palm-mfu")) == (175 * 10**9, Fraction(231, 500))
+    assert published.rows("palm-params", "llama3-tokens", "llama3-405b-flops", "gpt4-class") == [
+        ("PaLM 540B", "540.35B", "parameters", "2022-04", "verified"),
+        ("Llama 3 8B and 70B, training tokens, 'about 15T'", "15T", "tokens", "2024-07", "verified"),
+        ("Llama 3 405B, pre-training, as the paper says", "3.8e25", "FLOP", "2024-07", "verified"),
+        (published.figure("gpt4-class")["statement"], "1e25", "FLOP", "2025-04", "UNVERIFIED"),
+    ]
+    with pytest.raises(ManifestError, match="ENUM"):
+        published.value("luck")
 
 
 def test_a_missing_file_is_refused_with_what_there_is():

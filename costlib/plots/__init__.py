@@ -32,96 +32,37 @@ class Picture:
         return buffer.getvalue()
 
 
-def _axes(title, width=6.2, height=3.2, columns=1):
+def axes(title, width=6.2, height=3.2, columns=1):
+    """A figure with its message as the title, and one panel, or a row of them, without a frame."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), layout="constrained")
-    axes = figure.subplots(1, columns, squeeze=False)[0]
+    panels = figure.subplots(1, columns, squeeze=False)[0]
     figure.suptitle(title, x=0.01, ha="left", fontsize=12.5, fontweight="bold", color=INK)
-    for ax in axes:
+    for ax in panels:
         ax.spines[["top", "right"]].set_visible(False)
         ax.spines[["left", "bottom"]].set_color(RULE)
         ax.tick_params(colors=QUIET, labelsize=10)
-    return figure, axes if columns > 1 else axes[0]
+    return figure, panels if columns > 1 else panels[0]
 
 
-def _blank(ax):
+def blank(ax):
+    """Take ticks and spines away: for drawings that measure nothing along an axis."""
     ax.set(xticks=[], yticks=[])
     ax.spines[:].set_visible(False)
 
 
-def output_grid(m: int, k: int, n: int) -> Picture:
-    """A (m x k) @ (k x n) product as three grids, one output and its dot product picked out."""
-    figure, ax = _axes(f"{m * n} outputs, each a dot product of length {k}", height=3.4)
-    _blank(ax)
-    row, column = 1, 2
-    gap = 1.4
-    grids = (
-        ("A", f"{m} x {k}", 0, 0, m, k, lambda i, j: i == row),
-        ("B", f"{k} x {n}", k + gap, 0, k, n, lambda i, j: j == column),
-        ("C", f"{m} x {n}", k + n + 2 * gap, 0, m, n, lambda i, j: (i, j) == (row, column)),
-    )
-    for name, size, left, top, rows, columns, picked in grids:
-        for i in range(rows):
-            for j in range(columns):
-                hit = picked(i, j)
-                ax.add_patch(
-                    _box(left + j, -(top + i) - 1, 0.92, 0.92, FILL[0] if hit else "white", "" if hit else None)
-                )
-        ax.text(left + columns / 2, 0.5, f"{name}, {size}", ha="center", fontsize=11, color=INK)
-    ax.text(k + gap / 2 - 0.05, -m / 2, "@", ha="center", va="center", fontsize=13, color=INK)
-    ax.text(k + n + 1.5 * gap - 0.05, -m / 2, "=", ha="center", va="center", fontsize=13, color=INK)
-    ax.text(
-        0,
-        -max(m, k) - 0.9,
-        f"the dark output: {k} multiplies + {k} adds = {2 * k} FLOPs\n"
-        f"all outputs: {m} x {n} x {2 * k} = {2 * m * k * n} FLOPs",
-        va="top",
-        fontsize=11,
-        color=INK,
-    )
-    ax.set(xlim=(-0.3, k + 2 * n + 2 * gap + 0.3), ylim=(-max(m, k) - 2.6, 1.2), aspect="equal")
-    return Picture(
-        figure,
-        f"{m} x {k} times {k} x {n}: one output is a row of A with a column of B, {2 * k} FLOPs; "
-        f"{m * n} outputs make {2 * m * k * n} FLOPs",
-    )
-
-
-def _box(x, y, width, height, face, hatch=None):
+def box(x, y, width, height, face, hatch=None):
+    """A filled rectangle in the course's line, to be added as a patch."""
     from matplotlib.patches import Rectangle
 
     return Rectangle((x, y), width, height, facecolor=face, edgecolor=QUIET, linewidth=0.8, hatch=hatch or None)
 
 
-def tile_efficiency(tile: int, extents: tuple[int, ...], upto: int) -> Picture:
-    """Share of issued work that is useful, over one extent that is rounded up to tiles."""
-    figure, ax = _axes("One row past a full tile costs a whole tile", height=3.0)
-    xs = range(1, upto + 1)
-    ax.plot(xs, [100 * x / (-(-x // tile) * tile) for x in xs], color=FILL[0], linewidth=1.2)
-    for x in extents:
-        issued = -(-x // tile) * tile
-        y = 100 * x / issued
-        ax.plot([x], [y], "o", color=INK, markersize=5)
-        ax.annotate(
-            f"{x:,} runs as {issued:,}\n{percent(Fraction(x, issued))} useful",
-            (x, y),
-            xytext=(6, -30 if y > 80 else -4),
-            textcoords="offset points",
-            fontsize=10,
-            color=INK,
-        )
-    ax.set(ylim=(0, 105), xlim=(0, upto * 1.18), xticks=range(0, upto + 1, 2 * tile))
-    ax.set_xlabel(f"extent of one axis (tile {tile})", fontsize=10.5, color=INK)
-    ax.set_ylabel("useful share of issued FLOPs, %", fontsize=10.5, color=INK)
-    said = ", ".join(f"{x:,} is {percent(Fraction(x, -(-x // tile) * tile))} useful" for x in extents)
-    return Picture(figure, f"useful share against extent, a sawtooth with its teeth at multiples of {tile}; {said}")
-
-
 def area(ledger, title: str, names: dict[str, str]) -> Picture:
     """Rows of a ledger as areas, the largest beside the rest; `names` picks and labels the rows."""
-    figure, ax = _axes(title, height=3.6)
-    _blank(ax)
+    figure, ax = axes(title, height=3.6)
+    blank(ax)
     rows = sorted(((ledger[path], label) for path, label in names.items()), reverse=True)
     total, left = sum(value for value, _ in rows), 0.0
     small = [row for row in rows if row[0] < total * 0.002]
@@ -131,7 +72,7 @@ def area(ledger, title: str, names: dict[str, str]) -> Picture:
         wide, bottom = sum(value for value, _ in column) / total, 0.0
         for value, label in column:
             tall = value / total / wide
-            ax.add_patch(_box(left, bottom, wide, tall, FILL[drawn % 6], HATCH[drawn % 6]))
+            ax.add_patch(box(left, bottom, wide, tall, FILL[drawn % 6], HATCH[drawn % 6]))
             ax.text(
                 left + wide / 2,
                 bottom + tall / 2,
@@ -155,7 +96,7 @@ def area(ledger, title: str, names: dict[str, str]) -> Picture:
 
 def stacked(variants: dict, parts: dict[str, str], title: str, unit: str) -> Picture:
     """One bar per variant, cut into the named parts of its ledger, its total at the end."""
-    figure, ax = _axes(title, height=0.62 * len(variants) + 1.2)
+    figure, ax = axes(title, height=0.62 * len(variants) + 1.2)
     longest = max(ledger.total for ledger in variants.values())
     for y, (name, ledger) in enumerate(variants.items()):
         left = 0
@@ -178,7 +119,7 @@ def stacked(variants: dict, parts: dict[str, str], title: str, unit: str) -> Pic
     ax.set_yticks([-y for y in range(len(variants))], variants, fontsize=10.5, color=INK)
     ax.set(xlim=(0, longest * 1.17), xticks=[])
     ax.spines["bottom"].set_visible(False)
-    handles = [_box(0, 0, 1, 1, FILL[i], HATCH[i]) for i in range(len(parts))]
+    handles = [box(0, 0, 1, 1, FILL[i], HATCH[i]) for i in range(len(parts))]
     figure.legend(handles, parts.values(), loc="outside lower left", ncols=len(parts), fontsize=10, frameon=False)
     said = "; ".join(f"{name}: {short(ledger.total, 3)}" for name, ledger in variants.items())
     return Picture(figure, f"{unit} by part, {said}")
@@ -186,7 +127,7 @@ def stacked(variants: dict, parts: dict[str, str], title: str, unit: str) -> Pic
 
 def shares(variants: dict, path: str, rest: str, title: str) -> Picture:
     """One bar of fixed length per ledger: the share at a path against everything else."""
-    figure, ax = _axes(title, height=0.6 * len(variants) + 1.0)
+    figure, ax = axes(title, height=0.6 * len(variants) + 1.0)
     for y, (name, ledger) in enumerate(variants.items()):
         share = float(ledger.share(path))
         ax.barh(-y, share, height=0.66, color=FILL[2], hatch=HATCH[2], edgecolor="white")
@@ -204,7 +145,7 @@ def shares(variants: dict, path: str, rest: str, title: str) -> Picture:
     ax.set_yticks([-y for y in range(len(variants))], variants, fontsize=10.5, color=INK)
     ax.set(xlim=(0, 1), xticks=[])
     ax.spines["bottom"].set_visible(False)
-    handles = [_box(0, 0, 1, 1, FILL[2], HATCH[2]), _box(0, 0, 1, 1, FILL[1])]
+    handles = [box(0, 0, 1, 1, FILL[2], HATCH[2]), box(0, 0, 1, 1, FILL[1])]
     figure.legend(handles, (path, rest), loc="outside lower left", ncols=2, fontsize=10, frameon=False)
     said = "; ".join(f"{name}: {percent(ledger.share(path))}" for name, ledger in variants.items())
     return Picture(figure, f"share of {path}, {said}")
