@@ -15,13 +15,16 @@ from importlib.metadata import version
 from pathlib import Path
 
 import jupyter_book
+import nbformat
 import pytest
 import yaml
 from bs4 import BeautifulSoup
+from nbclient import NotebookClient
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tools"))
 import check_book  # noqa: E402
+from record import ThisPython  # noqa: E402
 
 CONFIG = yaml.safe_load((ROOT / "_config.yml").read_text("utf8"))
 
@@ -174,6 +177,8 @@ def small_book(folder, **pages):
     for name in ("_config.yml", "_ext", "_static"):
         (shutil.copytree if (ROOT / name).is_dir() else shutil.copy)(ROOT / name, folder / name)
     (folder / "_toc.yml").write_text(TOC)
+    (folder / "chapters").mkdir()
+    shutil.copy(ROOT / "chapters/references.bib", folder / "chapters")
     for name, text in ({"intro": INTRO, "chapters/page": PAGE, "labs/lab": LAB} | pages).items():
         (folder / f"{name}.md").parent.mkdir(exist_ok=True)
         (folder / f"{name}.md").write_text(text)
@@ -251,6 +256,21 @@ def test_the_furniture_is_there(built):
     assert page.select_one(".dropdown-download-buttons") and not page.select_one(".dropdown-launch-buttons")
 
 
+def test_a_downloaded_page_is_a_notebook_that_runs_in_any_folder(built, tmp_path):
+    buttons = [link["href"] for link in soup(built, "chapters/page").select(".dropdown-download-buttons a")]
+    assert buttons == ["../_sources/chapters/page.ipynb", "../_sources/chapters/page.md"]
+    notebook = nbformat.read(built / "_build/html/_sources/chapters/page.ipynb", as_version=4)
+    assert "*A page*, a page of *What a Transformer Costs*" in notebook.cells[0].source
+    assert "image/png" in str(notebook.cells)    # it reads as the book does before it is run
+    for cell in notebook.cells:
+        cell.pop("outputs", None)
+        if cell.cell_type == "code":
+            cell.outputs = []
+    client = NotebookClient(notebook, kernel_manager_class=ThisPython, resources={"metadata": {"path": str(tmp_path)}})
+    client.execute(env={**os.environ, "PYTHONPATH": str(built)})
+    assert notebook.cells[2].outputs[0].text == "width 8191\n"
+
+
 def test_a_failing_cell_fails_the_build_and_is_shown_shortly(tmp_path):
     page = PAGE + "\n```{code-cell} python\nwidth = 1\nwidth / 0\n```\n"
     result = build(small_book(tmp_path, **{"chapters/page": page}))
@@ -321,6 +341,9 @@ ERROR = {"output_type": "error", "ename": "ValueError", "evalue": "", "traceback
      "text alternative is '../_images/abc.png'"),
     (PAGE_HTML, lambda text: re.sub('alt="A line[^"]*"', 'alt=""', text), "text alternative is 'empty'"),
     (PAGE_HTML, after("<p>Text.", "<h1>Another</h1>"), "2 first-level headings"),
+    (PAGE_HTML, after("<p>Text.", "<a href='gone.html'>a</a>"), "links to gone.html, which is no file"),
+    (PAGE_HTML, after("<p>Text.", "<a href='#gone'>a</a>"), "links to #gone, and nothing there has that name"),
+    (PAGE_HTML, after("<p>Text.", "<a href='../index.html#gone'>a</a>"), "links to ../index.html#gone, and nothing"),
     (PAGE_HTML, lambda text: re.sub(r'<div class="cell ', '<div class="', text, count=1), "shows 2 of its 3 cells"),
     ("chapters/page.md", after("Text.", "\n\n> ```{code-cell} python\n> 1\n> ```\n"), "4 {code-cell} blocks of which 3"),
     (PAGE_NOTEBOOK, executed(lambda cells: cells[0].update(execution_count=None)), "code cell 1 was not executed"),

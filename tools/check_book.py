@@ -8,8 +8,9 @@ import json
 import re
 import sys
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 import yaml
 from bs4 import BeautifulSoup
@@ -89,6 +90,25 @@ def nothing_from_elsewhere(page):
             yield "has a <style> that asks another host: serve it from _static, or leave it out"
 
 
+@lru_cache(maxsize=None)
+def anchors(file):
+    """Everything in a built page that a link can lead to."""
+    soup = BeautifulSoup(file.read_text("utf8"), "html.parser")
+    return {tag.get("id") or tag.get("name") for tag in soup.find_all(lambda tag: tag.get("id") or tag.get("name"))}
+
+
+def links_lead_somewhere(page):
+    for link in page.content.find_all("a", href=True):
+        target = urlsplit(link["href"])
+        if target.scheme or target.netloc:
+            continue
+        file = (page.html.parent / unquote(target.path)).resolve() if target.path else page.html
+        if not file.is_file():
+            yield f"links to {link['href']}, which is no file of the book: mend the link, or list the page in _toc.yml"
+        elif target.fragment and file.suffix == ".html" and unquote(target.fragment) not in anchors(file):
+            yield f"links to {link['href']}, and nothing there has that name: mend the label"
+
+
 def every_cell_ran(page):
     written, read = len(FENCED_CELL.findall(page.source)), len(page.cells)
     if written != read:
@@ -130,7 +150,7 @@ def light_enough(page):
         yield f"weighs {weight:,} bytes with its pictures, the limit is {PAGE_BYTES:,}: fewer or smaller pictures"
 
 
-RULES = [one_heading, pictures_say_something, nothing_from_elsewhere, every_cell_ran, no_error_unasked,
+RULES = [one_heading, pictures_say_something, nothing_from_elsewhere, links_lead_somewhere, every_cell_ran, no_error_unasked,
          formulas_and_money, light_enough]
 
 
