@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help env book test lab progress hint record observe bench clean again
+.PHONY: help env book test lab progress success hint record observe bench clean again
 
 PY := .venv/bin/python
 TORCH_PY := .venv-observe/bin/python
@@ -84,6 +84,9 @@ hint: .venv/ready  ## the next hint, or hint N: make hint LAB=01 EX=matmul_flops
 
 progress: .venv/ready  ## which exercises are filled in, which pass, and what to do next
 	@$(PY) -m labs progress
+
+success: .venv/ready  ## which success criteria of Part I your answers meet, and which remain to be said
+	@$(PY) -m labs success || [ $$? = 1 ]  # 1: an answer is wrong, which the text has said
 
 record: .venv/ready  ## write the executed pages to tests/recorded, from their sources
 	@LAB_MODULE=solutions $(KERNELS) $(PY) tools/record.py

@@ -1,11 +1,11 @@
-"""python -m labs check 01 [EXERCISE] | hint 01 EXERCISE [N] | progress | bench"""
+"""python -m labs check 01 [EXERCISE] | hint 01 EXERCISE [N] | progress | success [A=3.5e14 ...] | bench"""
 
 import argparse
 import sys
 
 from costlib.domain import ManifestError
 from costlib.exercise import lab_module
-from labs import loop, spec
+from labs import loop, spec, success
 
 
 def main(argv=None) -> int:
@@ -20,6 +20,8 @@ def main(argv=None) -> int:
     hint.add_argument("exercise")
     hint.add_argument("number", nargs="?", type=int, default=1)
     commands.add_parser("progress", help="what is written, what passes, what is next")
+    done = commands.add_parser("success", help="the success criteria of Part I, judged on your answers")
+    done.add_argument("estimate", nargs="*", help="a step's FLOPs by hand for one of the six shapes, A=3.5e14")
     commands.add_parser("bench", help="the times people wait, as ratios to a named peer")
     args = parser.parse_args(argv)
     try:
@@ -32,6 +34,10 @@ def main(argv=None) -> int:
             lab = spec.load(args.lab)
             loop.fresh(lab)
             print(loop.hint_text(lab, lab[args.exercise], args.number))
+        elif args.command == "success":
+            found = success.checklist(success.parse_by_hand(args.estimate), whose="costlib")
+            print(f"{success.shapes()}\n\n{found}", flush=True)
+            return 1 if found.wrong else 0
         elif args.command == "progress":
             print(loop.progress())
         else:

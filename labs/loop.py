@@ -133,27 +133,29 @@ def report(number: str, name: str | None = None) -> tuple[str, bool]:
     if name:
         fresh(lab)
         outcomes = [judge.judge(lab, lab[name])]
+        text = explain(lab, outcomes[0])
     else:
         outcomes = judge_lab(lab)
-    points = sum(o.exercise.points for o in outcomes if o.status == "right")
-    lines = []
-    if not name:
-        wide = max(len(exercise.name) for exercise in lab.exercises)
-        most = sum(exercise.points for exercise in lab.exercises)
-        right = sum(o.status == "right" for o in outcomes)
-        lines.append(f"Lab {lab.number}, {lab.title}: {right} of {len(outcomes)} right, {points} of {most} points")
-        lines += [
-            f"  {MARK[o.status]} {o.exercise.name:<{wide}}  "
-            + {"right": "right", "empty": "not written", "wrong": f"{o.right} of {o.total} cases right"}[o.status]
-            for o in outcomes
-        ]
-        lines.append("")
-    ahead = [o for o in outcomes if o.status == "wrong"] or [o for o in outcomes if o.status == "empty"] or outcomes[-1:]
-    if points == sum(exercise.points for exercise in lab.exercises) and not name:
-        lines.append(f"The whole lab is right. Compare with solutions/{lab.module}.py, then `make progress` for the next one.")
-    else:
-        lines.append(explain(lab, ahead[0]))
-    return "\n".join(lines), not any(o.status == "wrong" for o in outcomes)
+        text = standing(lab, outcomes)
+    return text, not any(o.status == "wrong" for o in outcomes)
+
+
+def standing(lab: spec.Lab, outcomes: list[judge.Outcome]) -> str:
+    """A whole lab as `make lab` prints it: what is right, exercise by exercise, then the one thing to do next."""
+    wide = max(len(exercise.name) for exercise in lab.exercises)
+    points, most = (sum(o.exercise.points for o in some) for some in ([o for o in outcomes if o.status == "right"], outcomes))
+    right = sum(o.status == "right" for o in outcomes)
+    lines = [f"Lab {lab.number}, {lab.title}: {right} of {len(outcomes)} right, {points} of {most} points"]
+    lines += [
+        f"  {MARK[o.status]} {o.exercise.name:<{wide}}  "
+        + {"right": "right", "empty": "not written", "wrong": f"{o.right} of {o.total} cases right"}[o.status]
+        for o in outcomes
+    ]
+    ahead = [o for o in outcomes if o.status == "wrong"] or [o for o in outcomes if o.status == "empty"]
+    last = explain(lab, ahead[0]) if ahead else (
+        f"The whole lab is right. Compare with solutions/{lab.module}.py, then `make progress` for the next one."
+    )
+    return "\n".join([*lines, "", last])
 
 
 def check(name: str) -> None:
@@ -279,16 +281,29 @@ def _numeric(text: str) -> bool:
     return not text or bool(re.fullmatch(r"-?[\d,./]+( %)?", text))
 
 
-def mistakes(name: str) -> table:
-    """Every named mistake of an exercise, handed in and judged: what it answers and what it is told."""
-    lab, exercise = spec.find(name)
-    rows = []
-    for wrong in exercise.wrong:
-        outcome = judge.try_body(lab, exercise, wrong.model)
-        case, *answers = outcome.failing[0]
-        wanted, got = differing(*answers)
-        rows.append((wrong.name, f"{name}({arguments(lab, exercise, case)})", got, wanted, outcome.diagnosis))
-    return table(("mistake", "first case it fails", "it answers", "right", "what its author is told"), rows)
+class mistakes:
+    """Every named mistake of an exercise, handed in and judged: what it answers and what its author is told."""
+
+    def __init__(self, name: str):
+        lab, exercise = spec.find(name)
+        self.rows = []
+        for wrong in exercise.wrong:
+            outcome = judge.try_body(lab, exercise, wrong.model)
+            case, *answers = outcome.failing[0]
+            wanted, got = differing(*answers)
+            self.rows.append((wrong.name, f"{name}({arguments(lab, exercise, case)})", got, wanted, outcome.diagnosis))
+
+    def __repr__(self):
+        return "\n".join(
+            f"{name}\n  {call}\n  answers {got}, right is {wanted}\n  told: {told}" for name, call, got, wanted, told in self.rows
+        )
+
+    def _repr_html_(self):
+        return "<dl class='mistakes'>" + "".join(
+            f"<dt>{html.escape(name)}</dt><dd><code>{html.escape(call)}</code><br>answers <b>{html.escape(got)}</b>, "
+            f"right is {html.escape(wanted)}<blockquote>{_html(told)}</blockquote></dd>"
+            for name, call, got, wanted, told in self.rows
+        ) + "</dl>"
 
 
 def caught(lab: spec.Lab, failure: spec.Failure) -> str:

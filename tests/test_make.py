@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-TARGETS = ["env", "book", "test", "lab", "progress", "hint", "record", "observe", "bench", "clean"]
+TARGETS = ["env", "book", "test", "lab", "progress", "success", "hint", "record", "observe", "bench", "clean"]
 NOT_INHERITED = {"MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "LAB", "EX", "N", "PYTHON", "PYTHONPATH", "LAB_MODULE"}
 
 
@@ -351,7 +351,7 @@ def test_a_learners_work_survives_every_target(tmp_path):
 
     before = work()
     assert copy / "costlib/napkin.py" in before and copy / "labs/my notebook.ipynb" in before
-    for command in (["lab", "LAB=01"], ["lab", "LAB=03"], ["hint", "LAB=01", "EX=matmul_flops"], ["progress"], ["record"],
+    for command in (["lab", "LAB=01"], ["lab", "LAB=03"], ["hint", "LAB=01", "EX=matmul_flops"], ["progress"], ["success"], ["record"],
                     ["-n", "book"], ["-n", "test"], ["-n", "observe"], ["bench"], ["clean"]):
         result = run("make", *command, cwd=copy)
         assert work() == before, f"make {' '.join(command)} changed a file:\n{result.stdout}{result.stderr}"
