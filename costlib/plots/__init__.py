@@ -25,11 +25,12 @@ class Picture:
         return f"[figure] {self.reading}"
 
     def _repr_png_(self):
-        buffer = io.BytesIO()
-        self.figure.savefig(
-            buffer, format="png", dpi=160, facecolor="white", bbox_inches="tight", metadata={"Software": None}
-        )
-        return buffer.getvalue()
+        from PIL import Image
+
+        drawn, small = io.BytesIO(), io.BytesIO()
+        self.figure.savefig(drawn, format="png", dpi=160, facecolor="white", bbox_inches="tight")
+        Image.open(drawn).convert("RGB").quantize(128).save(small, "png", optimize=True)  # a third of the bytes
+        return small.getvalue()
 
 
 def axes(title, width=6.2, height=3.2, columns=1):
@@ -118,6 +119,8 @@ def stacked(variants: dict, parts: dict[str, str], title: str, unit: str) -> Pic
         ax.text(left + longest * 0.01, -y, short(ledger.total, 3), va="center", fontsize=10.5, fontweight="bold", color=INK)
     ax.set_yticks([-y for y in range(len(variants))], variants, fontsize=10.5, color=INK)
     ax.set(xlim=(0, longest * 1.17), xticks=[])
+    ax.set_xlabel(unit, fontsize=10, color=QUIET, loc="right")
+    ax.tick_params(axis="y", length=0)
     ax.spines["bottom"].set_visible(False)
     handles = [box(0, 0, 1, 1, FILL[i], HATCH[i]) for i in range(len(parts))]
     figure.legend(handles, parts.values(), loc="outside lower left", ncols=len(parts), fontsize=10, frameon=False)
@@ -144,6 +147,7 @@ def shares(variants: dict, path: str, rest: str, title: str) -> Picture:
         )
     ax.set_yticks([-y for y in range(len(variants))], variants, fontsize=10.5, color=INK)
     ax.set(xlim=(0, 1), xticks=[])
+    ax.tick_params(axis="y", length=0)
     ax.spines["bottom"].set_visible(False)
     handles = [box(0, 0, 1, 1, FILL[2], HATCH[2]), box(0, 0, 1, 1, FILL[1])]
     figure.legend(handles, (path, rest), loc="outside lower left", ncols=2, fontsize=10, frameon=False)

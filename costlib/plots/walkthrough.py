@@ -35,7 +35,7 @@ def along_a_scale(points: dict, title: str, axis: str, show, marks: tuple = ()) 
     low, high = min(values), max(values)
     span = high / low
     ax.set_xscale("log")
-    ax.set(xlim=(low / span**0.06, high * span**0.75), ylim=(-len(points) + 0.4, 0.7), yticks=[])
+    ax.set(xlim=(low / span**0.06, high * span**0.65), ylim=(-len(points) + 0.4, 0.7), yticks=[])
     ax.spines["left"].set_visible(False)
     for mark in marks:
         ax.axvline(float(mark), color=QUIET, linewidth=1, linestyle="--", zorder=1)
