@@ -184,10 +184,14 @@ class Spoken:
         return f"<a href='{self.page}.html#{self.label}'>{self.chapter}</a>"
 
 
-WHITEBOARD = Spoken("6ND on a whiteboard in two minutes, and why backward is twice forward", "Chapter 5", "05_6nd", "w-ch5-add")
+WHITEBOARD = Spoken(
+    "6ND on a whiteboard in two minutes, and why backward is twice forward", "Chapter 5", "05_6nd", "w-ch5-add"
+)
 BREAKS = Spoken("the four breaks of 6ND, each with its error", "Chapter 7", "07_breaks", "w-ch7")
 CACHE = Spoken("a K/V cache, and what GQA saves in concurrent requests", "Chapter 9", "09_kv_cache", "w-ch9-serving")
-MEMO = Spoken("a plan for a cluster of yours, and where it leaves Chinchilla's split", "Chapter 11", "11_money", "w-ch11-memo")
+MEMO = Spoken(
+    "a plan for a cluster of yours, and where it leaves Chinchilla's split", "Chapter 11", "11_money", "w-ch11-memo"
+)
 SPOKEN = (WHITEBOARD, BREAKS, CACHE, MEMO)
 
 
@@ -203,14 +207,15 @@ class checklist:
         mode = whose or lab_module() or "costlib"
         require(mode in ("costlib", "solutions"), "ENUM", f"whose = {whose!r}; allowed: costlib, solutions")
         by_hand = {} if by_hand is None else by_hand
-        require(type(by_hand) is dict, "TYPE", f'by_hand is a dict such as {{"A": 35 * 10**13}}, not a {type(by_hand).__name__}')
+        kind = type(by_hand)
+        require(kind is dict, "TYPE", f'by_hand is a dict such as {{"A": 35 * 10**13}}, not a {kind.__name__}')
         lab, broken = spec.load("01"), ""
         try:
             if mode == "costlib":
                 loop.fresh(lab)
         except loop.BrokenFile as error:
             broken = str(error).partition("\n")[0]
-        asked = _written(lab, broken) if mode == "costlib" else ("not checked", "LAB_MODULE=solutions: yours were not asked")
+        asked = _written(lab, broken) if mode == "costlib" else ("not checked", f"LAB_MODULE={mode}: yours were not asked")
         *hand, estimates = _by_hand(by_hand)
         self.rows = [
             ("the reference passes every case of lab 01", *_reference(lab, broken)),

@@ -48,6 +48,12 @@ def test_an_empty_hole_says_what_to_write_and_read(clone):
     assert re.search(r"matmul_flops is not written yet.*\n  write  costlib/napkin.py:\d+\n  read   chapters/warmup/02_matmul.md", text)
 
 
+def test_pytest_says_the_same_of_an_empty_hole(clone):
+    text, status = ask(clone, "-q", "-p", "no:cacheprovider", "-k", "lab01-matmul_flops-case0", "labs", python=("-m", "pytest"))
+    assert status == 1 and "error" not in text.lower()
+    assert re.search(r"not filled in: matmul_flops is not written yet\n  write  costlib/napkin.py:\d+\n  read .*\n  check  make lab LAB=01", text)
+
+
 ANSWERS = [
     ("01", "napkin", "matmul_flops", ("return batch * m * k * n",), "You counted multiply-accumulates (MACs)", 1),
     ("01", "napkin", "matmul_flops", ("return 2.0 * batch * m * k * n",), "Right number, wrong type: 60.0 is a float", 1),

@@ -2,6 +2,7 @@
 
 nbval executes the recordings and compares what they print; here they are only read.
 """
+import asyncio
 import html
 import json
 import os
@@ -376,6 +377,19 @@ def test_recording_twice_writes_the_same_bytes(recorded):
     before = record.recording(root, "chapters/good.md").read_bytes()
     assert run(root, "chapters/good.md").returncode == 0
     assert record.recording(root, "chapters/good.md").read_bytes() == before
+
+
+def test_a_kernel_that_dies_at_its_start_is_started_once_more():
+    commands = []
+
+    class Unlucky(record.ThisPython):
+        async def _async_launch_kernel(self, command, **options):
+            commands.append(command)
+            return await super()._async_launch_kernel(command if len(commands) > 1 else ["false"], **options)
+
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("1 + 1")])
+    asyncio.run(record.Client(notebook, kernel_manager_class=Unlucky, kernel_name="python3").async_execute())
+    assert len(commands) == 2 and notebook.cells[0].outputs[0].data == {"text/plain": "2"}
 
 
 def test_check_names_what_does_not_fit(recorded, capsys):

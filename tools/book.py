@@ -19,9 +19,8 @@ from jupyter_book.sphinx import build_sphinx
 from jupyter_cache.executors.utils import ExecutionResult
 from myst_nb.core.execute import direct
 from myst_nb.core.read import is_myst_markdown_notebook, read_myst_markdown_notebook
-from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
-from record import ThisPython
+from record import Client, ThisPython
 from sphinx.util.console import nocolor
 
 KERNELS = 4
@@ -38,7 +37,7 @@ def read_notebooks(root, documents):
 async def execute(page, notebook, timeout, gate):
     """Runs one page. Returns what to tell the author if a cell fails, else None."""
     reached = [0]
-    client = NotebookClient(
+    client = Client(
         notebook, kernel_manager_class=ThisPython, timeout=timeout, record_timing=False,
         resources={"metadata": {"path": str(page.parent)}},
         on_cell_start=lambda cell, cell_index: reached.append(cell_index))

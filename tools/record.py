@@ -50,6 +50,18 @@ class ThisPython(AsyncKernelManager):
     kernel_spec = property(lambda self: KernelSpec(**get_kernel_dict()))
 
 
+class Client(NotebookClient):
+    """One that starts a kernel again whose port another process took before it was bound."""
+
+    async def async_execute(self, **options):
+        try:
+            return await super().async_execute(**options)
+        except RuntimeError as error:
+            if isinstance(error, DeadKernelError) or "before replying" not in str(error):
+                raise
+        return await super().async_execute(**options)
+
+
 def pages(root: Path) -> list[str]:
     """Every page of the book and the labs, as a path relative to the root."""
     found = [*root.glob("intro.md"), *sorted(root.glob("chapters/**/*.md")), *sorted(root.glob("labs/*.md"))]
@@ -124,7 +136,7 @@ async def execute(notebook, folder: Path) -> list[tuple[int, str]]:
            "OMP_NUM_THREADS": "1", "IPYTHONDIR": f"{folder}.ipython"}
     env.pop("MPLBACKEND", None)
     started = []
-    client = NotebookClient(
+    client = Client(
         notebook, kernel_manager_class=ThisPython, kernel_name="python3", timeout=CELL_SECONDS,
         coalesce_streams=True, record_timing=False, resources={"metadata": {"path": str(folder)}},
         on_cell_start=lambda cell, cell_index: started.append(cell_index))

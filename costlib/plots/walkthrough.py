@@ -15,14 +15,12 @@ def call_order(steps: dict[str, tuple[str, ...]], calls: dict[str, tuple[str, ..
         ax.axhspan(bottom, top, color="#eef1f4" if i % 2 else "white", zorder=0)
         ax.text(0, (top + bottom) / 2, step, va="center", fontsize=10, color=QUIET)
     for name in names:
-        ax.text(0.8, row[name], name, va="center", fontsize=10, color=INK, fontweight="bold" if name in users else "normal")
+        weight = "bold" if name in users else "normal"
+        ax.text(0.8, row[name], name, va="center", fontsize=10, color=INK, fontweight=weight)
         for used in calls[name]:
-            ax.annotate(
-                "",
-                (2.95, row[name]),
-                (2.95, row[used]),
-                arrowprops={"arrowstyle": "->", "color": FILL[0], "linewidth": 1.2, "shrinkA": 0, "shrinkB": 0, "connectionstyle": "arc3,rad=-0.42"},
-            )
+            ends = {"shrinkA": 0, "shrinkB": 0, "connectionstyle": "arc3,rad=-0.42"}
+            arrow = {"arrowstyle": "->", "color": FILL[0], "linewidth": 1.2, **ends}
+            ax.annotate("", (2.95, row[name]), (2.95, row[used]), arrowprops=arrow)
     ax.set(xlim=(-0.1, 4.1), ylim=(0.6 - len(names), 0.6))
     said = "; ".join(f"{name} calls {', '.join(calls[name])}" for name in users)
     return Picture(figure, f"functions in the order of writing: {said}")
@@ -30,20 +28,21 @@ def call_order(steps: dict[str, tuple[str, ...]], calls: dict[str, tuple[str, ..
 
 def along_a_scale(points: dict, title: str, axis: str, show, marks: tuple = ()) -> Picture:
     """Named positive numbers as dots on a logarithmic axis, one row each; `marks` are drawn as upright lines."""
-    figure, ax = axes(title, height=0.29 * len(points) + 1.0)
+    figure, ax = axes(title, 4.8, 0.27 * len(points) + 1.0)
     values = [float(value) for value in points.values()]
     low, high = min(values), max(values)
     span = high / low
     ax.set_xscale("log")
-    ax.set(xlim=(low / span**0.06, high * span**0.65), ylim=(-len(points) + 0.4, 0.7), yticks=[])
+    ax.set(xlim=(low / span**0.06, high * span**0.95), ylim=(-len(points) + 0.4, 0.7), yticks=[])
     ax.spines["left"].set_visible(False)
     for mark in marks:
         ax.axvline(float(mark), color=QUIET, linewidth=1, linestyle="--", zorder=1)
     for i, (name, value) in enumerate(points.items()):
         ax.plot([low / span**0.06, float(value)], [-i, -i], color=RULE, linewidth=0.8, zorder=1)
         ax.plot([float(value)], [-i], "o", color=FILL[0], markersize=6)
-        ax.text(float(value) * span**0.025, -i, f"{show(value)}  {name}", va="center", fontsize=10, color=INK,
-                bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.8})
+        plate = {"facecolor": "white", "edgecolor": "none", "pad": 0.8}
+        label = f"{show(value)}  {name}"
+        ax.text(float(value) * span**0.035, -i, label, va="center", fontsize=10, color=INK, bbox=plate)
     ax.minorticks_off()
     ax.set_xlabel(axis, fontsize=10.5, color=INK)
     return Picture(figure, f"{axis}: " + "; ".join(f"{name} {show(value)}" for name, value in points.items()))
