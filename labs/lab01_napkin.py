@@ -632,6 +632,17 @@ memory = Exercise(
             "You divide bytes, so a shard may end inside a scalar. Divide scalars, then multiply by the bytes.",
         ),
         Wrong(
+            "bytes-floored",
+            lambda n_params, optimizer="adam", zero_stage=0, dp_degree=1, activation_bytes=0: {
+                name: row // dp_degree if name != "activations" and zero_stage >= stage else row
+                for stage, (name, row) in zip(
+                    (3, 2, 1, 9), _memory(n_params, optimizer, 0, 1, activation_bytes).items()
+                )
+            },
+            "You divide bytes and round down, as the Warmup Guide does: 64 devices of 211 bytes hold less than there is, "
+            "and 211 is no whole number of scalars. Divide scalars, round up, then multiply by the bytes.",
+        ),
+        Wrong(
             "order-of-stages",
             lambda *a, **k: _memory(*a, **k, cut=(1, 2, 3)),
             "The stages are turned round: ZeRO-1 shards the optimizer, 2 the gradients, 3 the weights.",
