@@ -116,8 +116,11 @@ def estimate(plan: Plan) -> Estimate:
         per_rank("weight payload per rank", StatePolicy(policy_id="weights", rows=(row,)))
         if plan.state:
             per_rank("training state per rank", plan.state)
+        else:
+            missing["training state per rank"] = "no state policy"
     else:
-        missing["weight payload per rank"] = "no ownership"
+        for name in ("weight payload per rank", "training state per rank"):
+            missing[name] = "no ownership"
 
     if work and arch.latent:
         found["forward"] = latent.forward_ledger(arch, work, plan.attention_area)
@@ -136,7 +139,7 @@ def estimate(plan: Plan) -> Estimate:
             f"K and V of the visible rows in {plan.cache_dtype}, all layers",
         )
     else:
-        for name in ("forward", "cache payload"):
+        for name in ("forward", "backward", "cache payload"):
             missing[name] = "no workload"
 
     if arch.latent:

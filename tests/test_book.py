@@ -256,6 +256,18 @@ def test_the_furniture_is_there(built):
     assert page.select_one(".dropdown-download-buttons") and not page.select_one(".dropdown-launch-buttons")
 
 
+def test_code_is_coloured_only_where_it_differs_from_the_text(built):
+    code = soup(built, "chapters/page").select_one("div.cell_input pre")
+    assert code.get_text() == 'import small_numbers\nprint("width", small_numbers.WIDTH)\n'
+    assert {name for span in code.find_all("span") for name in span.get("class", [])} >= {"kn", "s2"}
+    assert not code.select("span.n, span.nn, span.p, span.w")
+    for theme in ("light", "dark"):    # what is left bare would have had the colour that all code has
+        rules = (built / "_build/html/_static/pygments.css").read_text()
+        colours = [re.search(rf'data-theme="{theme}"\] \.highlight{name} {{[^}}]*?\bcolor: (#\w+)', rules)[1]
+                   for name in ("", " .n", " .nn", " .p", " .w")]
+        assert len(set(colours)) == 1
+
+
 def test_a_downloaded_page_is_a_notebook_that_runs_in_any_folder(built, tmp_path):
     buttons = [link["href"] for link in soup(built, "chapters/page").select(".dropdown-download-buttons a")]
     assert buttons == ["../_sources/chapters/page.ipynb", "../_sources/chapters/page.md"]

@@ -48,7 +48,8 @@ def test_the_tiny_plan_in_eight_numbers():
         "cache payload": 128,
         "attention transfer": 1_408,
     }
-    assert estimate(PLANS["tiny_tied"]).not_supplied == {"weight payload per rank": "no ownership"}
+    assert estimate(PLANS["tiny_tied"]).not_supplied == {
+        "weight payload per rank": "no ownership", "training state per rank": "no ownership"}
 
 
 def test_the_running_plan_says_what_it_was_not_told():
@@ -62,7 +63,9 @@ def test_the_running_plan_says_what_it_was_not_told():
         "cache payload": 536_870_912,
         "attention transfer": 140_123_308_032,
     }
-    assert found.not_supplied == {"training state": "no state policy", "activation peak": "no liveness intervals"}
+    assert found.not_supplied == {
+        "training state": "no state policy", "training state per rank": "no state policy",
+        "activation peak": "no liveness intervals"}
     assert "activation peak          not supplied: no liveness intervals" in str(found)
 
 
@@ -77,7 +80,8 @@ def test_an_architecture_alone_gets_its_parameters_and_no_zero():
     found = estimate(Plan(plan_id="bare", architecture=fixtures.ODD))
     assert set(found.ledgers) == {"parameters", "named parameters", "weight payload"}
     assert set(found.not_supplied) == {
-        "weight payload per rank", "training state", "forward", "cache payload", "attention transfer", "activation peak",
+        "weight payload per rank", "training state", "training state per rank", "forward", "backward", "cache payload",
+        "attention transfer", "activation peak",
     }
 
 
