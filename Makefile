@@ -1,14 +1,16 @@
 .DEFAULT_GOAL := help
-.PHONY: help env book test lab progress success hint record observe bench clean again
+.PHONY: help env book test lab progress success hint submit release record observe bench clean again
 
 PY := .venv/bin/python
 TORCH_PY := .venv-observe/bin/python
 
-# LAB=, EX= and N= reach the recipes through the environment, as typed: no part of a value is ever run.
+# LAB=, EX=, N=, LEARNER= and BOOK= reach the recipes through the environment, as typed: no part of a value is ever run.
 override LAB := $(value LAB)
 override EX := $(value EX)
 override N := $(value N)
-export LAB EX N
+override LEARNER := $(value LEARNER)
+override BOOK := $(value BOOK)
+export LAB EX N LEARNER BOOK
 
 # The course reads this folder's code and its own environment, whatever the user's settings say.
 export PYTHONPATH := $(CURDIR)
@@ -87,6 +89,14 @@ progress: .venv/ready  ## which exercises are filled in, which pass, and what to
 
 success: .venv/ready  ## which success criteria of Part I your answers meet, and which remain to be said
 	@$(PY) -m labs success || [ $$? = 1 ]  # 1: an answer is wrong, which the text has said
+
+submit: .venv/ready  ## the file to hand in, with your id or without: make submit LAB=03 LEARNER=ada
+	@[ -n "$$LAB" ] || { echo "Name the lab, for example: make submit LAB=01" >&2; exit 2; }; \
+	$(PY) -m labs submit "$$LAB" $${LEARNER:+--learner="$$LEARNER"}
+
+release: .venv/ready  ## a class's edition, proved to hold no solution: make release LAB=all BOOK=1
+	@[ -n "$$LAB" ] || { echo "Name the labs, for example: make release LAB=all, or LAB='01 03'" >&2; exit 2; }; \
+	$(PY) -m labs release "$$LAB" --out _build/costlib-labs.zip $${BOOK:+--book _build/html}
 
 record: .venv/ready  ## write the executed pages to tests/recorded, from their sources
 	@LAB_MODULE=solutions $(KERNELS) $(PY) tools/record.py

@@ -125,7 +125,7 @@ def judge(lab: Lab, exercise: Exercise, seed: str = "0") -> Outcome:
     for case in every:
         wanted, got = expected(lab, exercise, case), answer(lab, exercise, case)
         if isinstance(got, Raised) and got.empty:
-            return Outcome(exercise, "empty", total=len(every))
+            return Outcome(exercise, "empty", total=len(every), diagnosis=str(got.error))
         if isinstance(got, Raised) and isinstance(got.error, TimeoutError):
             failing = [(case, wanted, got)]  # the others would each wait as long
             break

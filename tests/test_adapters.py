@@ -71,7 +71,7 @@ def test_a_published_size_is_what_it_is_known_to_be(name):
 
 
 def test_every_configuration_that_comes_along_is_read_and_names_its_source():
-    files = {path.name for path in data.files(data.__name__).joinpath("configs").iterdir()} - {"sources.json"}
+    files = {path.name for path in data.HERE.joinpath("configs").iterdir()} - {"sources.json"}
     assert files == {f"{name}.json" for name in adapters.published()}
     for name, source in adapters.published().items():
         assert source.startswith("https://huggingface.co/") and source.endswith("/config.json")

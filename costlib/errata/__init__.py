@@ -1,8 +1,8 @@
 """What do the documents behind this course get wrong, and what is right? One record for each error.
 
 The page of errata shows these records and holds no text of its own about them; the section that a
-record names explains. W is the Warmup Guide. Exercise modules are called, so every number is computed
-anew each time it is shown.
+record names explains. W is the Warmup Guide, M the cost model M4.1. Exercise modules are called, so
+every number is computed anew each time it is shown.
 """
 
 import html
@@ -87,22 +87,22 @@ def record(**fields):
 
 
 def of(document: str) -> tuple[Erratum, ...]:
-    """The errata of one document by number: "W", the Warmup Guide."""
-    from costlib.errata import w
+    """The errata of one document by number: "W", the Warmup Guide, or "M", the cost model M4.1."""
+    from costlib.errata import m, w
 
-    return {"W": w.ERRATA}[document]
+    return {"W": w.ERRATA, "M": m.ERRATA}[document]
 
 
 def taught_in(*labels: str) -> tuple[Erratum, ...]:
-    """The errata of W whose first section is one of these or lies in it: "w-ch7" holds "w-ch7-moe"."""
-    return tuple(e for e in of("W") if re.match(rf"(?:{'|'.join(labels)})(?![a-z0-9])", e.taught))
+    """The errata whose first section is one of these or lies in it: "w-ch7" holds "w-ch7-moe", "0x01" "0x01H"."""
+    return tuple(e for e in (*of("W"), *of("M")) if re.match(rf"(?:{'|'.join(labels)})(?![a-z0-9])", e.taught))
 
 
 def _section(label: str) -> str:
-    """What a link to a section says: "Chapter 7, attention" for w-ch7-attention, Lab 01 for lab01."""
-    if chapter := re.match(r"w-ch(\d+)(?:-(.+))?$", label):
-        number, section = chapter.groups()
-        return f"Chapter {number}" + (f", {section.replace('-', ' ')}" if section else "")
+    """What a link says: "Chapter 7, attention" for w-ch7-attention, Lab 01 for lab01, 0x01H for itself."""
+    if chapter := re.match(r"(?:w-ch(\d+)|(0x[0-9A-F]+))(?:-(.+))?$", label):
+        number, name, section = chapter.groups()
+        return (name or f"Chapter {number}") + (f", {section.replace('-', ' ')}" if section else "")
     if lab := re.match(r"lab(\d+)", label):
         return f"Lab {lab[1]}"
     return PARTS.get("-".join(label.split("-")[:2]), label)
