@@ -1,16 +1,19 @@
 .DEFAULT_GOAL := help
-.PHONY: help env book test lab progress success hint submit release record observe bench clean again
+.PHONY: help env book test lab progress success hint submit release grade record observe bench clean again
 
 PY := .venv/bin/python
 TORCH_PY := .venv-observe/bin/python
 
-# LAB=, EX=, N=, LEARNER= and BOOK= reach the recipes through the environment, as typed: no part of a value is ever run.
+# LAB=, EX=, N=, LEARNER=, BOOK=, DIR=, OUT= and SECRET= reach the recipes through the environment, as typed: no part of a value is ever run.
 override LAB := $(value LAB)
 override EX := $(value EX)
 override N := $(value N)
 override LEARNER := $(value LEARNER)
 override BOOK := $(value BOOK)
-export LAB EX N LEARNER BOOK
+override DIR := $(value DIR)
+override OUT := $(value OUT)
+override SECRET := $(value SECRET)
+export LAB EX N LEARNER BOOK DIR OUT SECRET
 
 # The course reads this folder's code and its own environment, whatever the user's settings say.
 export PYTHONPATH := $(CURDIR)
@@ -97,6 +100,11 @@ submit: .venv/ready  ## the file to hand in, with your id or without: make submi
 release: .venv/ready  ## a class's edition, proved to hold no solution: make release LAB=all BOOK=1
 	@[ -n "$$LAB" ] || { echo "Name the labs, for example: make release LAB=all, or LAB='01 03'" >&2; exit 2; }; \
 	$(PY) -m labs release "$$LAB" --out _build/costlib-labs.zip $${BOOK:+--book _build/html}
+
+grade: .venv/ready  ## mark a class in a sandbox: make grade LAB=01 DIR=handed_in OUT=marks
+	@[ -n "$$LAB" ] && [ -d "$$DIR" ] && [ -n "$$OUT" ] || { \
+	  echo "Name the lab, the submissions and a folder for the results, for example: make grade LAB=01 DIR=handed_in OUT=marks" >&2; exit 2; }; \
+	$(PY) -m labs grade "$$DIR"/* --lab="$$LAB" --out="$$OUT" $${SECRET:+--secret-file="$$SECRET"}
 
 record: .venv/ready  ## write the executed pages to tests/recorded, from their sources
 	@LAB_MODULE=solutions $(KERNELS) $(PY) tools/record.py

@@ -436,7 +436,6 @@ def write(out: Path | None, text: str) -> None:
         new.write_text(text, encoding="utf-8", newline="\n")
 
 
-FORMATS = ("gradescope", "classroom50", "summary", "csv", "report", "nbgrader")
 ONE_EACH = {"gradescope": (".json", lambda result: canonical(gradescope(result))), "summary": (".md", summary)}
 
 

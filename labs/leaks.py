@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from costlib.exercise import ROOT
+from labs.holes import is_exercise, undocumented
 
 PLACES = {"solutions", "instructor", "overlay", "tests", "recorded", ".git", ".venv", ".venv-observe", "__pycache__",
           ".ipynb_checkpoints", ".doctrees", "jupyter_execute"}  # fmt: skip
@@ -95,12 +96,6 @@ def mentions(tree: Path) -> Iterator[str]:
                 yield f"{path.relative_to(tree)}:{number}: names a path {MENTION.search(line)[0]} that the edition does not have"
 
 
-def is_exercise(node) -> bool:
-    """Whether this is a function under the decorator `exercise`."""
-    decorators = getattr(node, "decorator_list", ())
-    return any(ast.unparse(d).split("(")[0].rpartition(".")[2] == "exercise" for d in decorators)
-
-
 def filled(tree: Path) -> Iterator[str]:
     """Every exercise of costlib is a docstring and `raise Unfilled`."""
     for path in sorted((tree / "costlib").rglob("*.py")):
@@ -135,12 +130,6 @@ def not_empty(tree: Path) -> Iterator[str]:
 
 
 # Code up to its names
-
-
-def undocumented(body: list) -> list:
-    first = body[0] if body else None
-    text = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str)
-    return body[1:] if text else body
 
 
 def valued(statement):

@@ -55,7 +55,7 @@ def earlier(number: str) -> frozenset:
 
 @functools.cache
 def prerequisites(number: str, name: str) -> frozenset:
-    """The exercises that the reference of this one calls, directly or through others, on its public cases."""
+    """The exercises that the reference of this one calls, directly or through others, on its cases and on many drawn."""
     lab = spec.load(number)
     exercise, called, answer = lab[name], set(), switch._answer
 
@@ -66,7 +66,7 @@ def prerequisites(number: str, name: str) -> frozenset:
     switch._answer = listening
     try:
         with using("solutions"):
-            for case in exercise.cases:
+            for case in (*exercise.cases, *exercise.draws(60, "prerequisites")):
                 judge.call(judge.function(lab, exercise), case)
     finally:
         switch._answer = answer
@@ -127,18 +127,21 @@ def answer_for(allowed: frozenset, message: dict) -> dict:
 
 
 def received(message: dict):
-    """(status so far, value) of a reply: "" where the value has still to be compared."""
+    """(status so far, value) of a reply: "" where the value has still to be compared. A learner's process may have
+    written the reply itself, so nothing in it is taken for what it should be."""
+    error, refused = message.get("error"), message.get("refused")
     if "unfilled" in message:
-        return "not-implemented", None
+        return "not-implemented", TEXTS["not-implemented"]
     if "error" in message:
-        kind, text, line = (message["error"], "", 0) if type(message["error"]) is not list else message["error"][:3]
-        return "error", f"It raised {_shown(kind)}: {_shown(text)} (line {line})." if line else f"It raised {_shown(kind)}: {_shown(text)}."
-    if type(message.get("refused")) is list and message["refused"]:
-        code = str(message["refused"][0])
-        return ("error", "\n".join(map(str, message["refused"][1:]))) if code == "RETURN" else ("", spec.Refused(code))
+        kind, text, line = error if type(error) is list and len(error) == 3 else ("an error", "", 0)
+        where = f" (line {line})" if type(line) is int and 0 < line < 10**6 else ""
+        return "error", f"It raised {_shown(kind)}: {_shown(text)}{where}."
+    if type(refused) is list and len(refused) == 2:
+        code, text = map(_shown, refused)
+        return ("error", text) if code == "RETURN" else ("", spec.Refused(code))
     try:
         return "", wire.decode(message["value"])
-    except (KeyError, ValueError, RecursionError, ManifestError):
+    except Exception:  # of a value that no function gave
         return "error", "The answer is too large, or of a kind that no exercise gives."
 
 
@@ -169,15 +172,14 @@ class Box:
         try:
             self.worker = self.start()
             self.worker.say({"modules": self.modules, "limits": process_limits()}, 5)
-            reply = self.worker.hear(10)
+            reply = self.worker.hear(LIMITS["import_seconds"])
         except Gone as gone:
             how = "ended Python" if gone.how == "died" else "did not come to an end" if gone.how == "timeout" else "printed too much"
             self.trouble = gone.how if gone.how in ("died", "timeout") else "error", f"Your file {how} while it was being imported."
         else:
             if "ready" not in reply:
-                kind, text, line = reply.get("import", ["Error", "", 0])[:3]
-                where = f", line {line}" if type(line) is int and line else ""
-                self.trouble = "error", f"Your file cannot be imported: {_shown(kind)}: {_shown(text)}{where}."
+                _, text = received({"error": reply.get("import")})
+                self.trouble = "error", f"Your file cannot be imported. {text}"
         if self.trouble:
             self.close()
 
@@ -254,7 +256,7 @@ def hint_for(lab, exercise, rows) -> tuple[str, str]:
         return "", ""
     first = failing[0]
     if first["status"] not in ("fail", "wrong-type"):
-        return first["status"], first["got"] if type(first["got"]) is str else TEXTS[first["status"]]
+        return first["status"], first["got"]
     values = [row for row in failing if row["status"] in ("fail", "wrong-type")]
     told, mistake = judge.diagnose(exercise, [(row["case"], row["wanted"], row["got"]) for row in values])
     public = [row for row in values if row["id"].startswith("public")]
@@ -284,7 +286,7 @@ def row_of(lab, exercise, row, worth) -> dict:
 def mark(submission, lab: spec.Lab, backend: str, course: Path, secret: bytes = SECRET, overlay=None, slot: int = 0) -> dict:
     """The result of one submission, as labs/result.schema.json has it."""
     seed = seed_for(secret, lab.number, submission.learner)
-    result = empty_result(submission, lab, backend, seed)
+    result = empty_result(submission, lab, backend, label(seed, overlay))
     if submission.reason:
         return result | {"status": "not-gradable", "reason": submission.reason}
     modules = [module for module in lab.modules if f"{module}.py" in submission.files]
@@ -367,16 +369,22 @@ def _public_only(function) -> bool:
 
 
 def _excerpt(output: bytes) -> str:
-    text = output[:2048].decode("utf-8", "replace")
-    return re.sub(r"[^\n\x20-\x7e\u00a0-\ud7ff]", "\ufffd", re.sub(":(?=:)", ": ", text))
+    text = output.decode("utf-8", "replace")
+    return re.sub(r"[^\n\x20-\x7e\u00a0-\ud7ff]", "\ufffd", re.sub(":(?=:)", ": ", text))[:KEPT_OUTPUT]
+
+
+def label(seed: str, overlay) -> str:
+    """What a result says of its further cases: enough to see that two were marked alike, nothing of the seed."""
+    own = {name: [[wire.encode(a) for a in case.args] for case in cases] for name, cases in sorted((overlay or {}).items())}
+    return hashlib.sha256(f"{seed} {own}".encode()).hexdigest()[:12]
 
 
 def empty_result(submission, lab, backend, seed) -> dict:
     return {
         "schema": "costlib/result/1", "lab": lab.number, "lab_version": version(lab), "learner": submission.learner,
         "submission": {"name": submission.name[:200], "sha256": submission.sha256, "received": submission.received,
-                       "late_seconds": getattr(submission, "late_seconds", None)},
-        "seed": hashlib.sha256(seed.encode()).hexdigest()[:12],
+                       "late_seconds": submission.late_seconds},
+        "seed": seed,
         "sandbox": {"backend": backend, "limits": dict(LIMITS), "python": ".".join(map(str, sys.version_info[:3]))},
         "status": "graded", "reason": "", "score": "0", "max_score": points(Fraction(sum(e.points for e in lab.exercises))),
         "functions": [], "output_excerpt": "", "flags": [], "unexpected_files": list(submission.unexpected)[:50],

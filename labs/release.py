@@ -8,7 +8,6 @@ second are emptied by their syntax trees, the third become values at the public 
 What is then in the folder must pass labs/leaks.py, else no archive is written. The same tree gives the same bytes.
 """
 
-import ast
 import hashlib
 import json
 import os
@@ -24,7 +23,7 @@ from costlib.domain import ManifestError
 from costlib.exercise import ROOT, using
 from costlib.ledger import Ledger
 from costlib.records import Record
-from labs import judge, leaks, loop, marking, spec, wire
+from labs import batch, holes, judge, leaks, loop, marking, spec, wire
 from labs.leaks import prove
 
 EDITION = "labs/edition"
@@ -42,9 +41,9 @@ MANIFEST = (
     (tuple(f"costlib/{name}.py" for name in MODULES), "emptied", "the program: what is given, and every hole empty"),
     (("costlib/adapters/*.py", "costlib/observe/__init__.py"), "copied", "what `python -m costlib` imports"),
     (("costlib/data/__init__.py", "costlib/data/**/*.json"), "copied", "the manifests and figures that the program reads"),
-    (("labs/__init__.py", "labs/__main__.py"), "edition", "the loop's commands, without the instructor's"),
-    (("labs/judge.py", "labs/loop.py", "labs/spec.py", "labs/wire.py", "labs/released.py", "labs/intake.py", "labs/submit.py"),
-     "copied", "the loop, and what makes the file to hand in"),
+    (("labs/__init__.py",), "edition", "what a notebook has of the loop"),
+    (("labs/__main__.py", "labs/holes.py", "labs/judge.py", "labs/loop.py", "labs/spec.py", "labs/wire.py", "labs/released.py", "labs/intake.py", "labs/submit.py"),
+     "copied", "the loop and its commands, and what makes the file to hand in"),
     (("labs/released/labNN.json", "labs/labNN_NAME.py"), "as data", "the labs that are asked for"),
     (("chapters/**/*.md", "labs/labNN_NAME.md"), "pages", "what a hole says to read: pages of _toc.yml, labs' where asked for"),
     (("book/**",), "book", "the built book, where there is one"),
@@ -138,7 +137,7 @@ def copied(names, numbers, book, made) -> dict[str, bytes]:
 
 
 def edition(names, numbers, book, made) -> dict[str, bytes]:
-    """Files of the edition's own, kept in labs/edition; its __init__ and __main__ there without the underscores."""
+    """Files of the edition's own, kept in labs/edition; its __init__ there without the underscores."""
     return {name: (ROOT / EDITION / Path(name).name.replace("__", "")).read_bytes() for name in names}
 
 
@@ -166,29 +165,7 @@ def fixed_hours(minutes: int) -> str:
 
 
 def emptied(names, numbers, book, made) -> dict[str, bytes]:
-    return {name: empty(path.read_text(encoding="utf-8")).encode() for name, path in sources(names).items()}
-
-
-def empty(source: str) -> str:
-    """A module in which every exercise is its decorator, signature, docstring and `raise Unfilled`; the rest as it is.
-
-    Comments go with the body: what stands below the docstring and deeper than the `def`.
-    """
-    lines = source.split("\n")
-    for node in reversed([node for node in ast.parse(source).body if leaks.is_exercise(node)]):
-        first, end = node.body[0], node.end_lineno
-        while end < len(lines) and re.match(r"[ \t]", lines[end]):  # a comment after the last statement
-            end += 1
-        if len(leaks.undocumented(node.body)) < len(node.body):
-            kept = [*lines[: first.end_lineno - 1], lines[first.end_lineno - 1].encode()[: first.end_col_offset].decode()]
-        elif first.lineno == node.lineno:  # def f(): return 1
-            kept = [*lines[: node.lineno - 1], lines[node.lineno - 1].encode()[: first.col_offset].decode().rstrip()]
-        else:
-            kept = lines[: first.lineno - 1]
-            while kept[-1].lstrip().startswith("#"):
-                kept.pop()
-        lines = [*kept, "    raise Unfilled", *lines[end:]]
-    return "\n".join(lines)
+    return {name: holes.empty(path.read_text(encoding="utf-8")).encode() for name, path in sources(names).items()}
 
 
 def as_data(names, numbers, book, made) -> dict[str, bytes]:
@@ -334,7 +311,7 @@ def marks(args) -> leaks.Hidden:
     """What the command line says of the marking: a secret, the learners (one id a line), the instructor's own cases."""
     secret = Path(args.secret_file).read_bytes() if args.secret_file else b""
     learners = Path(args.learners).read_text(encoding="utf-8").split() if args.learners else ()
-    return hidden(args.labs, secret, learners)
+    return hidden(args.labs, secret, learners, batch.overlay(args.overlay, wanted(args.labs)) if args.overlay else None)
 
 
 def main(args) -> int:

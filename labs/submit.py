@@ -15,7 +15,7 @@ from pathlib import Path
 
 from costlib.domain import ManifestError
 from costlib.exercise import ROOT
-from labs import intake, loop, spec
+from labs import holes, intake, loop, spec
 
 WHEN = (2000, 1, 1, 0, 0, 0)  # of every file in the zip
 
@@ -68,12 +68,6 @@ def _functions(file: str, text: bytes, lab: spec.Lab) -> dict[str, ast.FunctionD
     return {f"{file[:-3]}.{node.name}": node for node in tree.body if isinstance(node, ast.FunctionDef)}
 
 
-def is_empty(function: ast.FunctionDef) -> bool:
-    """What costlib.exercise.is_empty says of a function, without importing its file."""
-    body = function.body[ast.get_docstring(function) is not None :]
-    return len(body) == 1 and ast.unparse(body[0]) in ("raise Unfilled", "raise Unfilled()")
-
-
 def _write(file: Path, content: bytes) -> None:
     """The whole file or none of it."""
     unfinished = file.with_name(f"{file.name}.part")
@@ -90,7 +84,7 @@ def _write(file: Path, content: bytes) -> None:
 def _told(lab, files, written, zipped) -> str:
     here, paths = Path.cwd(), [lab.path(exercise) for exercise in lab.exercises]
     groups = {
-        "still empty": [path for path in paths if path in written and is_empty(written[path])],
+        "still empty": [path for path in paths if path in written and holes.is_empty(written[path])],
         "not there": [path for path in paths if path not in written],
     }
     short = [f"{len(group)} of {len(paths)} functions are {what}: {_some(group)}" for what, group in groups.items() if group]

@@ -6,6 +6,7 @@ of itself. What arrives is built anew from the judge's own classes, so a reply c
 
 import importlib
 import json
+from dataclasses import dataclass
 from fractions import Fraction
 
 from costlib.ledger import Ledger
@@ -15,14 +16,11 @@ MOST_BITS, MOST_DEPTH = 14_284, 50  # an int of 4,300 digits is as long as Pytho
 RECORDS = ("records", "policies", "evidence", "estimate", "hardware")  # modules of costlib whose records may cross
 
 
+@dataclass(frozen=True)
 class Other:
     """A value of a type that does not cross: only its name does."""
 
-    def __init__(self, name: str):
-        self.name = name
-
-    def __repr__(self):
-        return f"<{self.name}>"
+    name: str
 
 
 def _record(name: str):

@@ -1,6 +1,5 @@
 """The loop as a learner meets it: an empty hole, wrong answers, a right one, a broken file."""
 
-import ast
 import re
 import shutil
 import subprocess
@@ -9,7 +8,7 @@ import sys
 import pytest
 
 from costlib.exercise import ROOT
-from labs import loop, spec
+from labs import holes, loop, spec
 from labs.spec import given
 
 
@@ -143,21 +142,6 @@ def test_without_solutions_the_public_cases_still_judge(clone):
     assert "3 of 8 cases right" in text and "MACs" in text
 
 
-def solved(hole_text, solution_text, module):
-    """An exercise file with every reference body pasted into its hole, and what the bodies import."""
-    tree, answers = ast.parse(hole_text), ast.parse(solution_text)
-    bodies = {f.name: f.body for f in answers.body if isinstance(f, ast.FunctionDef)}
-    for function in tree.body:
-        if isinstance(function, ast.FunctionDef) and function.name in bodies:
-            function.body = [function.body[0], *bodies[function.name]]
-    head, *rest = tree.body
-    own = f"costlib.{module}"
-    imports = [n for n in answers.body if isinstance(n, (ast.Import, ast.ImportFrom)) and getattr(n, "module", "") != own]
-    others = [n for n in answers.body if not isinstance(n, (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.Expr))]
-    tree.body = [head, *imports, *rest, *others]
-    return ast.unparse(ast.fix_missing_locations(tree)) + "\n"
-
-
 def test_the_whole_reference_as_a_learner_is_all_right(clone):
     """Every reference body pasted into its hole passes: the labs can be solved where they are posed, and
     one after the other, with the later ones still empty."""
@@ -167,7 +151,7 @@ def test_the_whole_reference_as_a_learner_is_all_right(clone):
         for number in spec.numbers():
             for module in spec.load(number).modules:
                 answers = (clone / f"solutions/{module}.py").read_text()
-                (clone / f"costlib/{module}.py").write_text(solved(before[module], answers, module))
+                (clone / f"costlib/{module}.py").write_text(holes.filled(before[module], answers, module))
             text, status = ask(clone, "check", number)
             assert "The whole lab is right" in text and status == 0, text
         assert "Everything is right." in ask(clone, "progress")[0]

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-TARGETS = ["env", "book", "test", "lab", "progress", "success", "hint", "submit", "release", "record", "observe", "bench", "clean"]
-NOT_INHERITED = {"MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "LAB", "EX", "N", "LEARNER", "BOOK", "PYTHON", "PYTHONPATH", "LAB_MODULE"}
+TARGETS = ["env", "book", "test", "lab", "progress", "success", "hint", "submit", "release", "grade", "record", "observe", "bench", "clean"]
+NOT_INHERITED = {"MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "LAB", "EX", "N", "LEARNER", "BOOK", "DIR", "OUT", "SECRET", "PYTHON", "PYTHONPATH", "LAB_MODULE"}
 
 
 def run(*command, cwd, **env):
@@ -54,7 +54,7 @@ def test_make_alone_lists_every_target_on_one_line(copy):
     assert all(line.startswith("make ") and len(line) < 100 and len(line.split()) > 4 for line in lines)
 
 
-@pytest.mark.parametrize("command", [["lab"], ["submit"], ["hint"], ["hint", "LAB=01"], ["hint", "EX=matmul_flops"]], ids=" ".join)
+@pytest.mark.parametrize("command", [["lab"], ["submit"], ["grade"], ["grade", "LAB=01", "OUT=marks"], ["hint"], ["hint", "LAB=01"], ["hint", "EX=matmul_flops"]], ids=" ".join)
 def test_a_missing_name_is_answered_with_an_example(copy, command):
     result = run("make", *command, cwd=copy)
     assert result.returncode == 2
@@ -84,7 +84,7 @@ def test_a_misspelt_lab_module_names_the_three(copy):
 @pytest.mark.parametrize("value", ["01; touch ran", "$(touch ran)", "`touch ran`", "$(shell touch ran)", "$$(touch ran)",
                                    "' ; touch ran '", '" ; touch ran "', "01\ntouch ran"])
 def test_no_part_of_a_value_is_run(copy, given, value):
-    for command in (["lab"], ["submit", "LEARNER=" + value], ["release", "BOOK=" + value], ["hint", "EX=" + value]):
+    for command in (["lab"], ["submit", "LEARNER=" + value], ["release", "BOOK=" + value], ["grade", "DIR=costlib", "OUT=" + value], ["hint", "EX=" + value]):
         if given == "argument":
             result = run("make", *command, f"LAB={value}", cwd=copy)
         else:

@@ -13,11 +13,10 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from test_loop import solved
 
 from costlib.domain import ManifestError
 from costlib.exercise import ROOT
-from labs import intake, judge, leaks, release, released, spec
+from labs import holes, intake, judge, leaks, release, released, spec
 
 PYTHON = getattr(sys, "_base_executable", sys.executable)  # none of the environment's packages
 WRONG = [(number, e.name, w.name) for number in spec.numbers() for e in spec.load(number).exercises for w in e.wrong]
@@ -87,7 +86,7 @@ def test_what_is_not_listed_stays_out(edition):
     assert sorted(names) == ["LICENSE", "LICENSE-text", "Makefile", "README.md", "SHA256SUMS", "chapters", "costlib", "labs",
                              "pyproject.toml", "requirements.txt"]  # fmt: skip
     code = {path.stem for path in (edition / "labs").glob("*.py")} - {Path(n.replace(".", "/")).stem for n in spec.numbers().values()}
-    assert code == {"__init__", "__main__", "intake", "judge", "loop", "released", "spec", "submit", "wire"}
+    assert code == {"__init__", "__main__", "holes", "intake", "judge", "loop", "released", "spec", "submit", "wire"}
     assert not (edition / "book").exists() and not list(edition.rglob("*.ipynb"))
 
 
@@ -147,7 +146,7 @@ def test_the_whole_reference_as_a_learner_is_all_right(mine):
     for number in spec.numbers():
         for module in spec.load(number).modules:
             file = mine / f"costlib/{module}.py"
-            file.write_text(solved(file.read_text(), (ROOT / f"solutions/{module}.py").read_text(), module))
+            file.write_text(holes.filled(file.read_text(), (ROOT / f"solutions/{module}.py").read_text(), module))
         text, status = ask(mine, "check", number)
         assert status == 0 and f"The whole lab is right. Hand it in: make submit LAB={number}" in text, text
     assert "Everything is right." in ask(mine, "progress")[0]
@@ -323,18 +322,17 @@ LAST = 1
 
 
 def test_a_hole_keeps_its_signature_and_its_docstring_and_nothing_else():
-    assert release.empty(WRITTEN) == HOLES
-    assert release.empty(HOLES) == HOLES
+    assert holes.empty(WRITTEN) == HOLES
+    assert holes.empty(HOLES) == HOLES
 
 
 @pytest.mark.parametrize("module", [m for n in spec.numbers() for m in spec.load(n).modules])
 def test_what_somebody_has_written_is_not_handed_out(module):
-    holes = (ROOT / f"costlib/{module}.py").read_text()
-    answers = (ROOT / f"solutions/{module}.py").read_text()
-    written = solved(release.empty(holes), answers, module)
-    for node in ast.parse(release.empty(written)).body:
-        if leaks.is_exercise(node):
-            assert [ast.unparse(part) for part in leaks.undocumented(node.body)] == ["raise Unfilled"]
+    starter = holes.empty((ROOT / f"costlib/{module}.py").read_text())
+    written = holes.filled(starter, (ROOT / f"solutions/{module}.py").read_text(), module)
+    for node in ast.parse(holes.empty(written)).body:
+        if holes.is_exercise(node):
+            assert [ast.unparse(part) for part in holes.undocumented(node.body)] == ["raise Unfilled"]
 
 
 # What must not go out

@@ -11,7 +11,7 @@ import zipfile
 import pytest
 
 from costlib.exercise import ROOT
-from labs import intake, judge, spec, submit
+from labs import holes, intake, judge, spec, submit
 
 NUMBERS = list(spec.numbers())
 RIGHT = "    return 2 * batch * m * k * n\n"
@@ -74,7 +74,7 @@ def test_empty_is_what_the_course_says_is_empty(number):
         file = f"{module}.py"
         for path, function in submit._functions(file, (ROOT / "costlib" / file).read_bytes(), lab).items():
             exercises = [exercise for exercise in lab.exercises if lab.path(exercise) == path]
-            assert all(submit.is_empty(function) == is_empty(judge.function(lab, exercise)) for exercise in exercises)
+            assert all(holes.is_empty(function) == is_empty(judge.function(lab, exercise)) for exercise in exercises)
 
 
 def test_the_zip_holds_the_modules_and_a_record(clone):
