@@ -17,7 +17,7 @@ from test_marking import SCHEMA, backend, course, reference  # noqa: F401
 from costlib.domain import ManifestError
 from costlib.exercise import ROOT
 from labs import __main__ as command
-from labs import batch, marking, sandbox, spec
+from labs import batch, holes, marking, sandbox, spec
 
 LAB = spec.load("01")
 pytestmark = pytest.mark.usefixtures("backend")
@@ -31,7 +31,7 @@ def handed_in(tmp_path_factory, reference):  # noqa: F811
         text = reference if i % 3 else reference.replace("return 2 * batch * m * k * n", "return batch * m * k * n")
         (folder / f"learner{i:02}.py").write_text(text)
     (folder / "exits.py").write_text("import os; os._exit(0)\n")
-    (folder / "empty.py").write_text((ROOT / "costlib/napkin.py").read_text())
+    (folder / "empty.py").write_text(holes.empty((ROOT / "costlib/napkin.py").read_text()))
     (folder / "broken.zip").write_bytes(b"PK\x03\x04 and no more")
     (folder / "floods.py").write_text("while True: print('x' * 10**6)\n" + reference)
     return folder

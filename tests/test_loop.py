@@ -1,7 +1,6 @@
 """The loop as a learner meets it: an empty hole, wrong answers, a right one, a broken file."""
 
 import re
-import shutil
 import subprocess
 import sys
 
@@ -10,15 +9,6 @@ import pytest
 from costlib.exercise import ROOT
 from labs import holes, loop, spec
 from labs.spec import given
-
-
-@pytest.fixture(scope="module")
-def clone(tmp_path_factory):
-    """A copy of what the loop needs, with every hole empty as in a fresh clone."""
-    folder = tmp_path_factory.mktemp("course")
-    for part in ("costlib", "solutions", "labs", "chapters"):
-        shutil.copytree(ROOT / part, folder / part, ignore=shutil.ignore_patterns("__pycache__"))
-    return folder
 
 
 def write(clone, module, name, *lines):

@@ -10,6 +10,7 @@ import zipfile
 
 import pytest
 
+from conftest import copied
 from costlib.exercise import ROOT
 from labs import holes, intake, judge, spec, submit
 
@@ -20,8 +21,7 @@ RIGHT = "    return 2 * batch * m * k * n\n"
 @pytest.fixture
 def clone(tmp_path):
     """A course without its reference and without tests, as a learner may have it."""
-    for part in ("costlib", "labs"):
-        shutil.copytree(ROOT / part, tmp_path / "course" / part, ignore=shutil.ignore_patterns("__pycache__"))
+    copied(tmp_path / "course", "costlib", "labs")
     shutil.copy(ROOT / "pyproject.toml", tmp_path / "course")
     return tmp_path / "course"
 

@@ -2,7 +2,6 @@
 
 import html
 import re
-import shutil
 import subprocess
 import sys
 from fractions import Fraction
@@ -196,15 +195,6 @@ def test_the_notebook_has_it_too():
 
 
 # States on a learner's file
-
-@pytest.fixture(scope="module")
-def clone(tmp_path_factory):
-    """A copy of the course with every hole empty."""
-    folder = tmp_path_factory.mktemp("course")
-    for part in ("costlib", "solutions", "labs", "chapters"):
-        shutil.copytree(ROOT / part, folder / part, ignore=shutil.ignore_patterns("__pycache__"))
-    return folder
-
 
 def ask(clone, *words, body="", solutions=True, env=None):
     """What `python -m labs success` says when costlib/napkin.py ends in `body`."""
