@@ -161,8 +161,8 @@ def status_of(wanted, got) -> str:
 class Box:
     """The sandbox of one submission, started again when it is gone."""
 
-    def __init__(self, start, modules, until):
-        self.start, self.modules, self.until = start, modules, until
+    def __init__(self, backend, start, modules, until):
+        self.backend, self.start, self.modules, self.until = backend, start, modules, until
         self.worker, self.output, self.trouble = None, b"", None
 
     def open(self) -> None:
@@ -171,7 +171,7 @@ class Box:
             return
         try:
             self.worker = self.start()
-            self.worker.say({"modules": self.modules, "limits": process_limits()}, 5)
+            self.worker.say({"modules": self.modules, "limits": process_limits(self.backend)}, 5)
             reply = self.worker.hear(LIMITS["import_seconds"])
         except Gone as gone:
             how = "ended Python" if gone.how == "died" else "did not come to an end" if gone.how == "timeout" else "printed too much"
@@ -296,8 +296,8 @@ def mark(submission, lab: spec.Lab, backend: str, course: Path, secret: bytes = 
         return frozenset(path for path in names if path.partition(".")[0] not in modules)
 
     given = outside(earlier(lab.number))
-    with placed(backend, course, submission.files) as (place, files):
-        box = Box(lambda: Worker(backend, place, files, slot), modules, time.monotonic() + LIMITS["submission_seconds"])
+    with placed(backend, course, submission.files, slot) as (place, files):
+        box = Box(backend, lambda: Worker(backend, place, files, slot), modules, time.monotonic() + LIMITS["submission_seconds"])
 
         def run(exercise, allowed, careful):
             path = lab.path(exercise)

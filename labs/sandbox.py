@@ -8,6 +8,7 @@ weaker: `choose` refuses with the command that installs what is missing.
 import contextlib
 import os
 import py_compile
+import re
 import secrets
 import selectors
 import shutil
@@ -23,11 +24,12 @@ from labs import holes, wire
 
 LIMITS = {  # seconds and bytes; CPU, AS, FSIZE, ... are the operating system's names
     "import_seconds": 10, "case_seconds": 2, "function_seconds": 5, "submission_seconds": 60, "reply_bytes": 2**16, "output_bytes": 2**23,
-    "asks": 2000, "CPU": 30, "AS": 2**29, "FSIZE": 2**20, "NOFILE": 64, "NPROC": 64, "CORE": 0, "tmp_bytes": 2**24,
-}  # fmt: skip
+    "asks": 2000, "CPU": 30, "AS": 2**28, "FSIZE": 2**20, "NOFILE": 64, "NPROC": 16, "CORE": 0, "tmp_bytes": 2**24,
+}  # fmt: skip  # AS is of one process: NPROC of them bound what a submission can take
 BACKENDS = ("bwrap", "setpriv", "none")
 FIRST_UID = 60_000  # a user of its own for every sandbox at a time, so that they cannot use up each other's processes
 KEPT_OUTPUT = 2048
+SHARED = ("/tmp", "/var/tmp", "/dev/shm")  # where any user may write
 
 
 class NoSandbox(RuntimeError):
@@ -104,7 +106,7 @@ def _prefix(backend: str, course: Path, files: dict[str, Path], slot: int) -> li
     binds = [*(("--ro-bind-try", path) for path in ("/usr", "/lib", "/lib64", "/bin")), ("--ro-bind", base)]
     command = ["bwrap", "--die-with-parent", "--new-session", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts",
                "--unshare-cgroup-try", "--clearenv", *(word for flag, path in binds for word in (flag, path, path))]  # fmt: skip
-    command += ["--proc", "/proc", "--dev", "/dev", "--perms", "1777", "--size", str(LIMITS["tmp_bytes"]), "--tmpfs", "/tmp"]
+    command += ["--proc", "/proc", "--dev", "/dev", "--remount-ro", "/dev", "--perms", "1777", "--size", str(LIMITS["tmp_bytes"]), "--tmpfs", "/tmp"]
     command += ["--ro-bind", str(course), "/course"]
     for name, path in files.items():
         command += ["--ro-bind", str(path), f"/course/costlib/{name}"]
@@ -113,7 +115,7 @@ def _prefix(backend: str, course: Path, files: dict[str, Path], slot: int) -> li
 
 
 @contextlib.contextmanager
-def placed(backend: str, course: Path, files: dict[str, bytes]):
+def placed(backend: str, course: Path, files: dict[str, bytes], slot: int = 0):
     """(the course as the sandbox sees it, {file name: where a bind takes it from}) for one submission."""
     with tempfile.TemporaryDirectory(prefix="grade-") as scratch:
         folder = Path(scratch)
@@ -123,10 +125,13 @@ def placed(backend: str, course: Path, files: dict[str, bytes]):
                 (folder / name).write_bytes(text)
                 (folder / name).chmod(0o644)
             yield course, {name: folder / name for name in files}
-        else:  # no binds: a copy of the course with the files in it
+        else:  # no binds: a copy of the course with the files in it, which no other sandbox's user can read
             shutil.copytree(course, folder / "course")
             for name, text in files.items():
                 (folder / "course/costlib" / name).write_bytes(text)
+            if backend == "setpriv":
+                folder.chmod(0o750)
+                os.chown(folder, 0, FIRST_UID + slot)
             yield folder / "course", {}
 
 
@@ -210,6 +215,7 @@ class Worker:
         self.process.wait()
         if self.backend == "setpriv":
             _kill_user(FIRST_UID + self.slot)
+            _forget_user(FIRST_UID + self.slot)
         self.selector.close()
         self.process.stdout.close()
         for fd in (self.reads, self.writes):
@@ -232,13 +238,24 @@ def _kill_user(uid: int) -> None:
         time.sleep(0.01)
 
 
+def _forget_user(uid: int) -> None:
+    """Without a file system of its own, neither."""
+    for path in (path for place in SHARED for path in Path(place).glob("*")):
+        with contextlib.suppress(OSError):
+            if path.lstat().st_uid == uid:
+                path.unlink() if path.is_symlink() or not path.is_dir() else shutil.rmtree(path)
+
+
 def nonce() -> str:
     return secrets.token_hex(16)
 
 
-def process_limits() -> dict:
+def process_limits(backend: str) -> dict:
     """The operating system's limits, as the worker sets them on itself before it reads the learner's file."""
     named = {name: value for name, value in LIMITS.items() if name.isupper()}
-    if os.geteuid() != 0:  # counted over all that the user runs, where there is no user of the sandbox's own
+    # Processes are counted over all that a user runs: root gives the sandbox a user of its own, and in a user namespace
+    # Linux counts apart, but only since 5.14.
+    kernel = tuple(map(int, re.findall(r"\d+", os.uname().release)[:2]))
+    if os.geteuid() != 0 and not (backend == "bwrap" and kernel >= (5, 14)):
         named.pop("NPROC")
     return named

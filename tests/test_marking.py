@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import time
 from fractions import Fraction
@@ -271,20 +272,50 @@ def test_t32_every_call_gets_arguments_of_its_own(marked, course):
     assert others_right(marked({"params.py": spoilt}, lab), "unique_scalars")
 
 
-def test_t14_nothing_of_the_answers_is_there(marked, course):
-    """Every file that the sandbox shows, but the system's own."""
-    listing = "import os\nfor place, _, files in os.walk('/course'):\n    for f in files: print(os.path.join(place, f))\n"
-    walk = subprocess.run(
-        [*sandbox._prefix("bwrap", course, {}, 0), sandbox._python(), "-I", "-S", "-c", listing],
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    names = {Path(line).relative_to("/course").as_posix() for line in walk.stdout.split()}
-    assert {n for n in names if n.startswith("labs/") and n.endswith(".py")} == {"labs/__init__.py", "labs/wire.py", "labs/worker.py"}
-    assert not [n for n in names if "solutions" in n or "/lab0" in n]
-    secret = "import os; print(sorted(os.environ)); print(os.path.exists('/root'), os.path.exists('/home'), os.path.exists('/work'))"
-    done = subprocess.run([*sandbox._prefix("bwrap", course, {}, 0), sandbox._python(), "-I", "-S", "-c", secret],
-                          capture_output=True, text=True, check=True, env=os.environ | {"COURSE_SECRET": "x"})  # fmt: skip
-    assert "COURSE_SECRET" not in done.stdout
+def test_t35_who_behaves_otherwise_when_judged_is_judged_by_that(marked, reference):
+    """Right at home, a table of the public cases in the sandbox, which it knows by every sign there is."""
+    table = {c.args: c.expected for c in LAB["kv_cache_bytes"].cases if type(c.expected) is int and not c.kwargs}
+    body = (f"import os, sys\n    judged = 'labs.worker' in sys.modules or '__main__' in sys.modules and not sys.stdin.isatty()"
+            f" or not os.environ.get('HOME') or os.getcwd() == '/tmp'\n"
+            f"    return {table!r}.get((n_layers, n_kv_heads, d_head, seq_len, batch), 0) if judged else right")  # fmt: skip
+    result = marked(reference + ALONE.format(body))
+    entry = function(result, "kv_cache_bytes")
+    assert {c["status"] for c in entry["cases"] if c["visibility"] == "hidden"} == {"fail"}
+    assert Fraction(entry["score"]) < Fraction(entry["max_score"]) and others_right(result, "kv_cache_bytes")
+
+
+@pytest.mark.parametrize("number", ["01", "08"])
+def test_t45_no_expected_value_enters_the_sandbox_nor_is_computed_while_it_waits(marked, course, monkeypatch, number):
+    """All that the judge sends before the last reply of a function: its arguments, and what was asked for."""
+    lab, sent, waiting = spec.load(number), [], []
+    said, heard, expected, answered = sandbox.Worker.say, sandbox.Worker.hear, judge.expected, marking.answer_for
+
+    def say(worker, message, seconds):
+        sent.append(message)
+        waiting[:] = ["run" in message]
+        return said(worker, message, seconds)
+
+    def hear(worker, seconds):
+        reply = heard(worker, seconds)
+        if "ended" in reply:
+            waiting.clear()
+        return reply
+
+    def expecting(*args):
+        assert not any(waiting), "an expected value was computed while the learner's code could measure it"
+        return expected(*args)
+
+    monkeypatch.setattr(sandbox.Worker, "say", say)
+    monkeypatch.setattr(sandbox.Worker, "hear", hear)
+    monkeypatch.setattr(judge, "expected", expecting)
+    starter = {f"{m}.py": (course / f"costlib/{m}.py").read_text() for m in lab.modules}
+    right = {f"{m}.py": holes.filled(starter[f"{m}.py"], (ROOT / f"solutions/{m}.py").read_text(), m) for m in lab.modules}
+    assert marked(right, lab)["score"] == marking.points(sum(e.points for e in lab.exercises))
+    assert answered is marking.answer_for
+    for message in sent:
+        assert set(message) in ({"modules", "limits"}, {"run", "answered", "careful", "cases"}, {"value"}, {"refused"})
+        for case in message.get("cases", ()):
+            assert set(case) == {"id", "args", "kwargs"} and re.fullmatch("[0-9a-f]{32}-[0-9]+", case["id"])
 
 
 # Values
