@@ -147,7 +147,7 @@ def test_a_container_judges_with_setpriv_and_nothing_stays(container, backend, r
     result = json.loads((root / "results/results.json").read_text())
     tests = {test["name"]: test for test in result["tests"]}
     assert tests["kv_cache_bytes"]["score"] == 0 and "ended Python" in tests["kv_cache_bytes"]["output"]
-    assert "multiply-accumulates" in tests["matmul_flops"]["output"] and tests["params_total"]["status"] == "passed"
+    assert "multiply-accumulates" in tests["matmul_flops"]["output"] and tests["params_per_layer"]["status"] == "passed"
 
 
 @as_root
