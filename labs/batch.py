@@ -16,6 +16,7 @@ import sys
 import tempfile
 import traceback
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
 from costlib.domain import ManifestError
@@ -99,7 +100,7 @@ def try_itself(lab: spec.Lab, backend: str, course: Path) -> None:
     result, states = marked("searching", searching)
     if backend != "none" and set(states) != {"not-implemented"}:
         hint = result["functions"][0]["hint"]
-        raise Broken(f"a learner's file can reach the answers ({hint}); as setpriv: chmod -R o= {ROOT}")
+        raise Broken(f"a learner's file can reach the answers ({hint}); take others' rights to that folder: chmod -R o= FOLDER")
 
 
 def file_of(out: Path, learner: str) -> Path:
@@ -171,6 +172,9 @@ def run(lab, submissions, out: Path, backend: str, secret: bytes, cases: dict, j
                     write(file_of(out, result["learner"]), result)
                     new.append(result)
                     say(len(submissions) - len(todo) + len(new), len(submissions))
+            except BrokenProcessPool:
+                raise Broken(f"the system ended a process of the grader, which may have run out of memory. {len(new)} new results are in "
+                             f"{out}; the same command goes on from there, and --jobs 1 takes the least memory") from None  # fmt: skip
             finally:
                 for each in waiting:
                     each.cancel()
@@ -199,7 +203,7 @@ def main(args) -> int:
         backend = sandbox.choose(args.trusted)
         run(lab, latest, args.out, backend, secret, cases, args.jobs or os.cpu_count() or 1, bar)
     except (sandbox.NoSandbox, Broken) as error:
-        print(f"Nothing was marked: {error}", file=sys.stderr)
+        print(f"Marking stopped: {error}", file=sys.stderr)
         return 2
     results = [json.loads(file_of(args.out, s.learner).read_text(encoding="utf-8")) for s in latest]
     states = {state: [r["learner"] for r in results if r["status"] == state] for state in ("graded", "not-gradable", "grader-broken")}

@@ -85,17 +85,68 @@ def test_what_is_marked_is_kept_and_what_changed_is_marked_again(tmp_path, refer
     assert run(submission, secret=b"y", cases={"kv_cache_bytes": [spec.given(1, 1, 1, 1, 1).gives(4)]}) == ["ada"]
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_a_batch_that_is_killed_leaves_whole_results_and_comes_to_the_same_bytes(handed_in, whole, tmp_path, seed):
-    command_line = [sys.executable, "-m", "labs", "grade", *sorted(map(str, handed_in.iterdir())), "--lab", "1", "--out", str(tmp_path)]
-    started = subprocess.Popen(command_line, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
-    time.sleep(random.Random(seed).uniform(4, 7))
+WITHOUT_TRIAL = "import sys; from labs import __main__ as command, batch; batch.try_itself = lambda *_: None; sys.exit(command.main(sys.argv[1:]))"
+
+
+@pytest.fixture(scope="module")
+def seconds(handed_in, tmp_path_factory):
+    """How long the batch takes here when it does not try itself first."""
+    began = time.monotonic()
+    assert start(handed_in, tmp_path_factory.mktemp("timed")).wait() == 0
+    return time.monotonic() - began
+
+
+def start(folder, out):
+    return subprocess.Popen(
+        [sys.executable, "-c", WITHOUT_TRIAL, "grade", *sorted(map(str, folder.iterdir())), "--lab", "1", "--out", str(out)],
+        cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+    )  # fmt: skip
+
+
+def below(pid):
+    """A process and all that descend from it."""
+    parents = {}
+    for line in subprocess.run(["ps", "-eo", "pid=,ppid="], capture_output=True, text=True, check=True).stdout.splitlines():
+        child, parent = map(int, line.split())
+        parents.setdefault(parent, []).append(child)
+    found = [pid]
+    for each in found:
+        found += parents.get(each, [])
+    return found
+
+
+def alive(pids):
+    return [pid for pid in pids if Path(f"/proc/{pid}/exe").exists()]
+
+
+@pytest.mark.parametrize("moment", range(10))
+def test_a_batch_that_is_killed_leaves_whole_results_and_comes_to_the_same_bytes(handed_in, whole, seconds, tmp_path, moment):
+    """Once in each tenth of its time, at random."""
+    started = start(handed_in, tmp_path)
+    time.sleep(seconds * (moment + random.Random(moment).random()) / 10)
+    family = below(started.pid)
     os.killpg(started.pid, signal.SIGKILL)
     started.wait()
+    for _ in range(100):
+        if not alive(family):
+            break
+        time.sleep(0.05)
+    assert not alive(family), "a sandbox outlives the grader"
     for text in results(tmp_path).values():
         jsonschema.validate(json.loads(text), SCHEMA)
-    assert grade(handed_in, tmp_path).returncode == 0
-    assert results(tmp_path) == whole[1]
+    assert start(handed_in, tmp_path).wait() == 0
+    assert results(tmp_path) == whole[1] and not [path for path in tmp_path.iterdir() if path.suffix != ".json"]
+
+
+def killed(*_):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_process_that_the_system_ends_stops_the_batch_with_what_to_do(tmp_path, reference, course, backend, monkeypatch):  # noqa: F811
+    monkeypatch.setattr(batch, "try_itself", lambda *_: None)
+    monkeypatch.setattr(batch, "_one", killed)
+    with pytest.raises(batch.Broken, match="the same command goes on from there"):
+        batch.run(LAB, [batch.own("ada", {"napkin.py": reference})], tmp_path, "bwrap", b"x", {}, 1, lambda *_: None)
 
 
 # The grader itself
