@@ -99,7 +99,7 @@ submit: .venv/ready  ## the file to hand in, with your id or without: make submi
 
 release: .venv/ready  ## a class's edition, proved to hold no solution: make release LAB=all BOOK=1
 	@[ -n "$$LAB" ] || { echo "Name the labs, for example: make release LAB=all, or LAB='01 03'" >&2; exit 2; }; \
-	$(PY) -m labs release "$$LAB" --out _build/costlib-labs.zip $${BOOK:+--book _build/html}
+	$(PY) -m labs release "$$LAB" --out costlib-labs.zip $${BOOK:+--book _build/html}
 
 grade: .venv/ready  ## mark a class in a sandbox: make grade LAB=01 DIR=handed_in OUT=marks
 	@[ -n "$$LAB" ] && [ -d "$$DIR" ] && [ -n "$$OUT" ] || { \

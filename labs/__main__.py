@@ -77,7 +77,7 @@ COMMANDS = (
     (success, "success", "the success criteria of Part I, judged on your answers",
      (("estimate",), {"nargs": "*", "help": "a step's FLOPs by hand for one of the six shapes, A=3.5e14"})),
     (submit, "submit", "the file to hand in: the lab's modules, and nothing else", LAB, (("--learner",), {"metavar": "ID"}),
-     (("--out",), {"type": Path, "metavar": "FOLDER", "help": "_build, if not given"})),
+     (("--out",), {"type": Path, "metavar": "FOLDER", "help": "the course, if not given"})),
     (grade, "batch", "mark submissions in a sandbox: one result file for each learner",
      (("submissions",), {"nargs": "+", "type": Path, "help": "folders, zips, .py files, notebooks"}),
      (("--lab",), {"required": True}), (("--out",), {"type": Path, "required": True, "metavar": "FOLDER"}), *MARKS,

@@ -28,7 +28,7 @@ def pack(number: str, learner: str | None = None, out: Path | None = None) -> st
         raise ManifestError("ENUM", f"learner {learner!r}; write {allowed}")
     files = {f"{module}.py": _text(ROOT / "costlib" / f"{module}.py") for module in lab.modules}
     written = {name: body for file, text in files.items() for name, body in _functions(file, text, lab).items()}
-    zipped = (out or ROOT / "_build") / f"lab{lab.number}{f'-{learner}' if learner else ''}.zip"
+    zipped = (out or ROOT) / f"lab{lab.number}{f'-{learner}' if learner else ''}.zip"
     _write(zipped, archive(lab, learner, files))
     return _told(lab, files, written, zipped)
 

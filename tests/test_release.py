@@ -191,7 +191,7 @@ def test_the_file_to_hand_in_holds_the_learners_module_and_is_taken(mine):
     write(mine, "napkin", "matmul_flops", "return batch * m * k * n")
     said = make(mine, "submit", "LAB=01", "LEARNER=ada", PYTHON=PYTHON)
     assert said.returncode == 0 and "14 of 15 functions are still empty" in said.stdout
-    taken = intake.take(mine / "_build/lab01-ada.zip", spec.load("01"))
+    taken = intake.take(mine / "lab01-ada.zip", spec.load("01"))
     assert taken.reason == "" and taken.files == {"napkin.py": (mine / "costlib/napkin.py").read_bytes()}
 
 

@@ -82,7 +82,7 @@ def test_the_zip_holds_the_modules_and_a_record(clone):
     (clone / "costlib/mine.py").write_text("secret = 1\n")
     ask(clone, "01", "--learner", "ada")
     text = (clone / "costlib/napkin.py").read_bytes()
-    with zipfile.ZipFile(clone / "_build/lab01-ada.zip") as archive:
+    with zipfile.ZipFile(clone / "lab01-ada.zip") as archive:
         assert archive.namelist() == ["napkin.py", "submission.json"] and archive.testzip() is None
         assert archive.read("napkin.py") == text
         assert json.loads(archive.read("submission.json")) == {
@@ -107,8 +107,8 @@ def test_it_says_what_is_packed_what_is_empty_and_where_the_file_is(clone):
     text = ask(clone, "01")
     assert "napkin.py packed" in text
     assert "14 of 15 functions are still empty: linear_backward, padded_matmul_flops, params_per_layer, total_params and 10 more" in text
-    assert re.search(r"hand in +_build/lab01\.zip\n", text) and "make lab LAB=01" in text
-    taken = intake.take(clone / "_build/lab01.zip", spec.load("01"))
+    assert re.search(r"hand in +lab01\.zip\n", text) and "make lab LAB=01" in text
+    taken = intake.take(clone / "lab01.zip", spec.load("01"))
     assert taken.sha256 in text
 
 
@@ -134,7 +134,7 @@ def test_the_learners_files_are_read_and_nothing_of_them_is_run(clone):
     text = ask(clone, "01")
     after = tree(clone)
     assert "hand in" in text
-    assert {path for path in after if path not in before} == {(clone / "_build/lab01.zip").relative_to(clone)}
+    assert {path for path in after if path not in before} == {(clone / "lab01.zip").relative_to(clone)}
     assert before == {path: after[path] for path in before}
 
 
@@ -143,7 +143,7 @@ def test_a_line_that_python_cannot_read_is_refused_with_line_and_caret_and_nothi
     text = ask(clone, "01", status=1)
     line = (clone / "costlib/napkin.py").read_text(encoding="utf-8").split("\n").index("    return 2 * (m") + 1
     assert f"costlib/napkin.py, line {line}: '(' was never closed" in text and "\n  return 2 * (m\n             ^" in text
-    assert "Nothing was packed." in text and not (clone / "_build").exists()
+    assert "Nothing was packed." in text and not (clone / "lab01.zip").exists()
 
 
 def test_a_broken_file_of_another_lab_does_not_matter(clone):
@@ -161,7 +161,7 @@ def test_how_an_editor_saves_is_packed_as_it_is(clone):
     file = clone / "costlib/napkin.py"
     file.write_bytes(b"\xef\xbb\xbf" + file.read_bytes().replace(b"\n", b"\r\n"))
     ask(clone, "01")
-    assert intake.take(clone / "_build/lab01.zip", spec.load("01")).files["napkin.py"] == file.read_bytes()
+    assert intake.take(clone / "lab01.zip", spec.load("01")).files["napkin.py"] == file.read_bytes()
 
 
 def test_a_file_that_intake_would_not_take_is_refused_here(monkeypatch, tmp_path):
@@ -174,7 +174,7 @@ def test_a_file_that_intake_would_not_take_is_refused_here(monkeypatch, tmp_path
 @pytest.mark.parametrize("learner", ["a b", "../x", "/x", ".x", "é", "x" * 65, "=1", "a/b", "a\n"])
 def test_an_id_that_is_no_file_name_is_refused(clone, learner):
     assert repr(learner) in ask(clone, "01", f"--learner={learner}", status=2)
-    assert not (clone / "_build").exists()
+    assert not (clone / "lab01.zip").exists()
 
 
 @pytest.mark.parametrize("learner", ["-x", "-"])
@@ -198,7 +198,6 @@ def test_a_folder_that_cannot_be_written_is_named_and_an_earlier_file_stays(clon
 
 def test_what_is_packed_again_replaces_what_was_there_and_follows_no_link(clone, tmp_path):
     (tmp_path / "kept").write_text("kept")
-    (clone / "_build").mkdir()
-    (clone / "_build/lab01.zip").symlink_to(tmp_path / "kept")
+    (clone / "lab01.zip").symlink_to(tmp_path / "kept")
     ask(clone, "01")
-    assert (tmp_path / "kept").read_text() == "kept" and not (clone / "_build/lab01.zip").is_symlink()
+    assert (tmp_path / "kept").read_text() == "kept" and not (clone / "lab01.zip").is_symlink()
