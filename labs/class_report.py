@@ -213,7 +213,7 @@ def identical(results) -> list[tuple[str, list[str]]]:
         learners = sorted({result["learner"] for result in group})
         if len(learners) > 1:
             bytes_too = len({result["submission"]["sha256"] for result in group}) == 1
-            found.append(("the same file, byte for byte" if bytes_too else "the same code but for comments and layout", learners))
+            found.append(("the same file, byte for byte" if bytes_too else "the same code but for names, comments and layout", learners))
     return sorted(found, key=lambda row: row[1])
 
 
@@ -226,7 +226,8 @@ def _look(results, graded) -> str:
     flags = [[text(result["learner"]), text(flag)] for result in results for flag in result["flags"]]
     if flags:
         parts.append("<h3>Flags</h3>\n<p class='soft'>passes-public-fails-hidden: every shown case right and every other wrong. Is the "
-                     "answer written down instead of computed?</p>\n" + _table("Flags", ["learner", "flag"], flags, long=1))  # fmt: skip
+                     "answer written down instead of computed? written-as-in-solutions: most of the functions that take more than one "
+                     "statement are, up to their names, those of the course's public reference. Ask for an explanation of one.</p>\n" + _table("Flags", ["learner", "flag"], flags, long=1))  # fmt: skip
     files = [[text(result["learner"]), text(", ".join(result["unexpected_files"]))] for result in results if result["unexpected_files"]]
     if files:
         parts.append("<h3>Files that no lab asks for</h3>\n<p class='soft'>They were not read.</p>\n"

@@ -19,7 +19,7 @@ from costlib import exercise as switch
 from costlib.domain import ManifestError
 from costlib.exercise import using
 from costlib.ledger import Ledger
-from labs import judge, loop, spec, wire
+from labs import alike, judge, loop, spec, wire
 from labs.sandbox import KEPT_OUTPUT, LIMITS, Gone, Worker, nonce, placed, process_limits
 
 DRAWN = 6  # further cases for each function, by the seed
@@ -326,6 +326,10 @@ def mark(submission, lab: spec.Lab, backend: str, course: Path, secret: bytes = 
         box.close()
     score = sum((Fraction(f.pop("share")) for f in functions), Fraction(0))
     flags = [f"passes-public-fails-hidden: {f['name']}" for f in functions if _public_only(f)]
+    alike_names, longer = alike.as_published(submission.files, lab.modules)
+    if 2 * len(alike_names) > longer:
+        flags.append(f"written-as-in-solutions: {len(alike_names)} of the {longer} longer functions: {', '.join(alike_names)}")
+    result["submission"]["code_sha256"] = alike.code_sha256(submission.files)
     return result | {"status": "graded", "score": points(score), "functions": functions, "flags": flags,
                      "output_excerpt": _excerpt(box.output)}  # fmt: skip
 

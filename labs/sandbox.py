@@ -210,9 +210,18 @@ class Worker:
         with contextlib.suppress(Gone):
             if self.process.stdout.fileno() in self.selector.get_map():
                 self._drain(0)
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait()
+        # bubblewrap ends when the first process of its namespace has, and that one when no other is left.
+        inside = _children(self.process.pid) if self.backend == "bwrap" else []
+        for pid in inside:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            if inside:
+                self.process.wait(5)
+        if self.process.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
         if self.backend == "setpriv":
             _kill_user(FIRST_UID + self.slot)
             _forget_user(FIRST_UID + self.slot)
@@ -220,6 +229,12 @@ class Worker:
         self.process.stdout.close()
         for fd in (self.reads, self.writes):
             os.close(fd)
+
+
+def _children(pid: int) -> list[int]:
+    with contextlib.suppress(OSError):
+        return list(map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split()))
+    return []
 
 
 def _kill_user(uid: int) -> None:

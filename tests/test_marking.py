@@ -66,9 +66,9 @@ def marked(backend, course, monkeypatch):
     return mark
 
 
-def left_over():
+def left_over(slot=SLOT):
     said = subprocess.run(["ps", "-eo", "uid="], capture_output=True, text=True, check=True).stdout.split()
-    return [uid for uid in said if int(uid) == sandbox.FIRST_UID + SLOT]
+    return [uid for uid in said if int(uid) == sandbox.FIRST_UID + slot]
 
 
 def function(result, name="matmul_flops"):
@@ -88,7 +88,8 @@ def test_the_reference_gets_every_point_and_the_starter_none(marked, course, num
     starter = {f"{m}.py": (course / f"costlib/{m}.py").read_text() for m in lab.modules}
     right = {f"{m}.py": holes.filled(starter[f"{m}.py"], (ROOT / f"solutions/{m}.py").read_text(), m) for m in lab.modules}
     result = marked(right, lab)
-    assert result["score"] == result["max_score"] and result["flags"] == []
+    assert result["score"] == result["max_score"]
+    assert [flag.partition(":")[0] for flag in result["flags"]] == ["written-as-in-solutions"]
     result = marked(starter, lab)
     assert result["score"] == "0" and {f["status"] for f in result["functions"]} == {"not-implemented"}
 

@@ -9,7 +9,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from test_marking import ALONE, SLOT, backend, course, marked, others_right, reference  # noqa: F401
+from test_marking import ALONE, SLOT, backend, course, left_over, marked, others_right, reference  # noqa: F401
 
 from costlib.exercise import ROOT
 from labs import exports, sandbox
@@ -89,6 +89,23 @@ def test_what_a_submission_can_take_is_bounded_as_a_whole():
     """Each limit is of one process; all of them together stay below what a laptop has."""
     most = sandbox.LIMITS["NPROC"] * sandbox.LIMITS["AS"] + sandbox.LIMITS["tmp_bytes"]
     assert most < 5 * 2**30 and "NPROC" in sandbox.process_limits("bwrap")
+
+
+@as_root
+def test_once_closed_nothing_of_it_is_left(backend, course, tmp_path):  # noqa: F811
+    """Not even for the moment in which Linux takes a namespace down."""
+    for path in (tmp_path, tmp_path.parent):
+        path.chmod(0o755)
+    file = tmp_path / "napkin.py"
+    slot = SLOT + 20  # no bystander's
+    file.write_text("import os\nfor _ in range(8):\n    if os.fork() == 0:\n        while True: pass\n")
+    for _ in range(5):
+        worker = sandbox.Worker(backend, course, {"napkin.py": file}, slot)
+        worker.say({"modules": ["napkin"], "limits": sandbox.process_limits(backend)}, 5)
+        assert "ready" in worker.hear(20)
+        assert left_over(slot)
+        worker.close()
+        assert not left_over(slot)
 
 
 # Inside a container, where bubblewrap cannot start
