@@ -63,7 +63,7 @@ def exercise(hole=None, *, unit: str | None = None, convention: str = ""):
     if hole is None:
         return functools.partial(exercise, unit=unit, convention=convention)
     name = f"{hole.__module__.rpartition('.')[2]}.{hole.__name__}"
-    parameters = inspect.signature(hole).parameters
+    parameters = inspect.signature(hole, eval_str=True).parameters  # also under `from __future__ import annotations`
     checks = {p.name: checker(p.annotation) for p in parameters.values()}
 
     @functools.wraps(hole)

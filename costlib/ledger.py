@@ -36,7 +36,9 @@ class Ledger(Mapping):
         return sum(self._rows.values())
 
     def __getitem__(self, path: str) -> int:
-        rows = [value for name, value in self._rows.items() if name == path or name.startswith(f"{path}.")]
+        if path in self._rows:
+            return self._rows[path]
+        rows = [value for name, value in self._rows.items() if name.startswith(f"{path}.")]
         if not rows:
             raise KeyError(f"no row at or below {path!r}; the rows are {', '.join(self._rows)}")
         return sum(rows)

@@ -81,6 +81,7 @@ COMMANDS = (
     (grade, "batch", "mark submissions in a sandbox: one result file for each learner",
      (("submissions",), {"nargs": "+", "type": Path, "help": "folders, zips, .py files, notebooks"}),
      (("--lab",), {"required": True}), (("--out",), {"type": Path, "required": True, "metavar": "FOLDER"}), *MARKS,
+     (("--learner",), {"metavar": "ID", "help": "whose it is, where one submission's name does not say"}),
      (("--due",), {"metavar": "TIME", "help": "2026-11-30T23:59:00+01:00; lateness is written down, not applied"}),
      (("--jobs",), {"type": int, "default": 0, "help": "at a time; as many as there are processors, if not given"}),
      (("--trusted",), {"action": "store_true", "help": "without a sandbox, where none can start: your own code only"})),

@@ -11,10 +11,12 @@ import importlib.util
 import json
 import multiprocessing
 import os
+import resource
 import signal
 import sys
 import tempfile
 import traceback
+from dataclasses import replace
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
@@ -22,7 +24,9 @@ from pathlib import Path
 from costlib.domain import ManifestError
 from costlib.exercise import ROOT
 from labs import holes, intake, marking, sandbox, spec
+from labs.exports import clean
 
+MOST_MEMORY = 2**31  # bytes of a judging process
 PROBE = '''
 import os, sys
 try:
@@ -103,8 +107,8 @@ def try_itself(lab: spec.Lab, backend: str, course: Path) -> None:
         raise Broken(f"a learner's file can reach the answers ({hint}); take others' rights to that folder: chmod -R o= FOLDER")
 
 
-def file_of(out: Path, learner: str) -> Path:
-    return out / f"{learner}.json"
+def file_of(out: Path, lab: spec.Lab, learner: str) -> Path:
+    return out / f"lab{lab.number}-{learner}.json"
 
 
 def kept(file: Path, expected: dict) -> bool:
@@ -124,9 +128,15 @@ def _begin(numbers) -> None:
     """A process of the pool: a slot of its own, and Ctrl-C left to the parent."""
     global _slot
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))  # for what a learner's code may ask the reference
     with numbers.get_lock():
         _slot = numbers.value
         numbers.value += 1
+
+
+def broken(submission, lab, backend, secret, cases, why) -> dict:
+    label = marking.label(marking.seed_for(secret, lab.number, submission.learner), cases)
+    return marking.empty_result(submission, lab, backend, label) | {"status": "grader-broken", "reason": why}
 
 
 def _one(submission, number, backend, course, secret, cases) -> dict:
@@ -134,10 +144,36 @@ def _one(submission, number, backend, course, secret, cases) -> dict:
     try:
         return marking.mark(submission, lab, backend, course, secret, cases, _slot)
     except Exception:
-        seed = marking.seed_for(secret, number, submission.learner)
         where = traceback.format_exc().strip().splitlines()
-        return marking.empty_result(submission, lab, backend, marking.label(seed, cases)) | {
-            "status": "grader-broken", "reason": f"the grader failed: {where[-1][:200]}"}  # fmt: skip
+        return broken(submission, lab, backend, secret, cases, f"the grader failed: {where[-1][:200]}")
+
+
+def each(todo, jobs, *options):
+    """Every result, in the order in which they are done. Where the system ends one of the processes side by
+    side, what is left is marked one by one, so that only whom it strikes has no mark."""
+    context, left = multiprocessing.get_context("fork"), dict(enumerate(todo))
+
+    def pool(size):
+        return ProcessPoolExecutor(size, context, _begin, (context.Value("i", 0),))
+
+    with contextlib.suppress(BrokenProcessPool), pool(jobs) as many:
+        waiting = {many.submit(_one, submission, *options): i for i, submission in left.items()}
+        try:
+            for done in as_completed(waiting):
+                result = done.result()
+                del left[waiting[done]]
+                yield result
+        finally:
+            for future in waiting:
+                future.cancel()
+        return
+    lab, (number, backend, _, secret, cases) = spec.load(options[0]), options
+    for submission in left.values():
+        with pool(1) as one:
+            try:
+                yield one.submit(_one, submission, *options).result()
+            except BrokenProcessPool:
+                yield broken(submission, lab, backend, secret, cases, "the system ended the process that judged it; out of memory?")
 
 
 def write(file: Path, result: dict) -> None:
@@ -154,31 +190,20 @@ def run(lab, submissions, out: Path, backend: str, secret: bytes, cases: dict, j
     for submission in submissions:
         label = marking.label(marking.seed_for(secret, lab.number, submission.learner), cases)
         expected = marking.empty_result(submission, lab, backend, label)
-        if not (submission.sha256 and kept(file_of(out, submission.learner), expected)):
+        if not (submission.sha256 and kept(file_of(out, lab, submission.learner), expected)):
             todo.append(submission)
     say(len(submissions) - len(todo), len(submissions))
     new = []
     with tempfile.TemporaryDirectory(prefix="course-") as scratch:
         folder = Path(scratch)
-        folder.chmod(0o755)
+        folder.chmod(0o711)  # no other user finds what lies in it by looking
         course = sandbox.course_copy(folder / "course")
         if todo:
             try_itself(lab, backend, course)
-        context = multiprocessing.get_context("fork")
-        with ProcessPoolExecutor(jobs, context, _begin, (context.Value("i", 0),)) as pool:
-            waiting = [pool.submit(_one, s, lab.number, backend, course, secret, cases) for s in todo]
-            try:
-                for done in as_completed(waiting):
-                    result = done.result()
-                    write(file_of(out, result["learner"]), result)
-                    new.append(result)
-                    say(len(submissions) - len(todo) + len(new), len(submissions))
-            except BrokenProcessPool:
-                raise Broken(f"the system ended a process of the grader, which may have run out of memory. {len(new)} new results are in "
-                             f"{out}; the same command goes on from there, and --jobs 1 takes the least memory") from None  # fmt: skip
-            finally:
-                for each in waiting:
-                    each.cancel()
+        for result in each(todo, jobs, lab.number, backend, course, secret, cases):
+            write(file_of(out, lab, result["learner"]), result)
+            new.append(result)
+            say(len(submissions) - len(todo) + len(new), len(submissions))
     return new
 
 
@@ -200,18 +225,22 @@ def main(args) -> int:
         raise ManifestError("NONPOS", f"--jobs {args.jobs}; 1 or more")
     cases = overlay(args.overlay, [lab.number]) if args.overlay else {}
     latest = [all_of_one[-1] for all_of_one in intake.take_all(args.submissions, lab, args.due, "files" if args.due else None).values()]
+    if args.learner:
+        if len(latest) != 1:
+            raise ManifestError("RANGE", f"--learner {args.learner} names one learner; these are {len(latest)}")
+        latest = [replace(latest[0], learner=intake.learner_id(args.learner))]
     try:
         backend = sandbox.choose(args.trusted)
         run(lab, latest, args.out, backend, secret, cases, args.jobs or os.cpu_count() or 1, bar)
     except (sandbox.NoSandbox, Broken) as error:
         print(f"Marking stopped: {error}", file=sys.stderr)
         return 2
-    results = [json.loads(file_of(args.out, s.learner).read_text(encoding="utf-8")) for s in latest]
+    results = [json.loads(file_of(args.out, lab, s.learner).read_text(encoding="utf-8")) for s in latest]
     states = {state: [r["learner"] for r in results if r["status"] == state] for state in ("graded", "not-gradable", "grader-broken")}
     print(f"Lab {lab.number}: {len(states['graded'])} of {len(results)} submissions marked in {args.out} ({backend}).")
     for result in results:
         if result["status"] != "graded":
-            print(f"  {result['learner']}: {result['status']}: {result['reason']}")
+            print(f"  {result['learner']}: {result['status']}: {clean(result['reason'])}")
     if not args.secret_file:
         print("Further cases were drawn without a secret, so they can be foreseen: --secret-file for marks that count.")
     print(f"Next: python -m labs export {args.out} --to report --out report.html")

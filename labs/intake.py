@@ -42,6 +42,7 @@ MOST_PATH, MOST_DEPTH = 240, 12  # characters, folders
 
 RECORD = "submission.json"  # what `make submit` says of a zip: for people, never believed
 NOT_HANDED_IN = {"solutions", "labs", "tests"}  # folders of the course that hold files of the same names
+COPY = re.compile(r" ?\((\d+)\)$")  # a browser's second download
 MARK = re.compile(r"#\s*costlib:\s*(\w+)\s*")
 KEPT = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom, ast.Assign, ast.AnnAssign)
 
@@ -73,13 +74,17 @@ def take_all(paths, lab: spec.Lab, due: str | None = None, times=None) -> dict[s
     """Every submission by learner. The last of each list is the latest, which counts; the others are kept.
 
     times: "files" for the time at which a file was changed, a mapping (or a JSON file) of names to times, or None: then
-    nothing is said of times, and what is named later is later. Nothing inside a submission says when it came.
+    nothing is said of times, what is named later is later, and `ada (1).zip` is later than `ada.zip`. Nothing inside a submission says when it came.
     """
     if isinstance(times, Path):
         times = _times(times)
     deadline = due and moment(due)
-    taken = []
-    for path in map(Path, paths):
+    taken, paths = [], list(map(Path, paths))
+    copies = [int(number[1]) if (number := COPY.search(path.stem)) else 0 for path in paths]
+    if len(folders := sorted({str(named(path)[1]) for path in paths})) > 1:
+        raise ManifestError("ENUM", f"the submissions lie in {len(folders)} folders, {folders[0]} and {folders[1]} among them; a learner is "
+                            "known by the name of a file or folder, so put those of all learners side by side in one folder")  # fmt: skip
+    for path in paths:
         submission, changed = _take(path, lab)
         if times == "files":
             received = changed
@@ -89,7 +94,8 @@ def take_all(paths, lab: spec.Lab, due: str | None = None, times=None) -> dict[s
         late = int((received - deadline).total_seconds()) if received and deadline else None
         taken.append(replace(submission, received=_written(received), late_seconds=late and max(0, late)))
     learners: dict[str, list] = {}
-    for submission in sorted(_apart(taken), key=lambda each: each.received or ""):
+    taken = [submission for submission, _ in sorted(zip(_apart(taken), copies), key=lambda each: (each[0].received or "", each[1]))]
+    for submission in taken:
         learners.setdefault(submission.learner, []).append(submission)
     return learners
 
@@ -127,7 +133,7 @@ def learner_id(label: str) -> str:
     that two never become one, and so that the id does not depend on who else has handed in."""
     plain = unicodedata.normalize("NFKD", label).encode("ascii", "ignore").decode()
     plain = re.sub(r"[^A-Za-z0-9._-]+", "-", plain).lstrip(".-").rstrip("-")
-    if plain and plain == label and len(plain) <= 64:
+    if plain and plain == label and len(plain) <= 64 and not re.search("-[0-9a-f]{6}$", plain):  # nor is it another's, so changed
         return plain
     return f"{plain[:57].rstrip('.-') or 'learner'}-{_hash(label)}"
 
@@ -136,18 +142,19 @@ def _hash(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:6]
 
 
-def label_of(path: Path) -> str:
-    """What the name of a file or folder says of its author: "ada" of lab03-ada.zip, of ada_params.py, of ada/params.py."""
+def named(path: Path) -> tuple[str, Path]:
+    """What the name of a file or folder says of its author, and in which folder that name stands: "ada" of lab03-ada.zip,
+    of ada_params.py, of ada/params.py."""
     path = Path(os.path.abspath(path))
     name = path.stem if path.suffix.lower() in (".zip", ".py", ".ipynb") else path.name
-    name = re.sub(r" ?\(\d+\)$", "", name)  # a browser's second download
+    name = COPY.sub("", name)
     name = re.sub(r"^lab ?\d+(?![A-Za-z0-9])[-_. ]*", "", name)
     if path.suffix.lower() in (".py", ".ipynb"):
         modules = "|".join(_homes())
         name = re.sub(rf"(^|[-_. ])({modules})$", "", name)
     if name or path.parent == path:
-        return name
-    return label_of(path.parent.parent if path.parent.name == "costlib" else path.parent)
+        return name, path.parent
+    return named(path.parent.parent if path.parent.name == "costlib" else path.parent)
 
 
 def _apart(taken: list[Submission]) -> list[Submission]:
@@ -188,7 +195,7 @@ def _take(path: Path, lab: spec.Lab) -> tuple[Submission, datetime | None]:
     except OSError as error:
         reason = f"{shown(path.name)} cannot be read: {error.strerror or error}."
     unexpected = sorted(shown(name) for name in members if name not in chosen and not _is_record(name))
-    learner = learner_id(label_of(path))
+    learner = learner_id(named(path)[0])
     return Submission(learner, shown(path.name), files, tuple(unexpected), digest(files) if files else "", reason), changed
 
 
@@ -454,8 +461,11 @@ def _where(place: str, error: SyntaxError) -> str:
 def from_notebook(name: str, text: bytes, lab: spec.Lab) -> dict[str, bytes]:
     """{module file: text} of a notebook's marked cells."""
     cells: dict[str, list] = {}
-    for number, source in enumerate(_code_cells(name, text), 1):
-        mark = source and MARK.fullmatch(source.split("\n")[0].rstrip("\r"))
+    sources = [(number, source, MARK.fullmatch(source.split("\n", 1)[0].rstrip("\r")))
+               for number, source in enumerate(_code_cells(name, text), 1) if source]  # fmt: skip
+    if sum(len(source) for _, source, mark in sources if mark) > MOST_SOURCE:
+        raise _too_large(f"what the marked cells of {name} hold", MOST_SOURCE)
+    for number, source, mark in sources:
         if mark:
             cells.setdefault(mark[1], []).append(_cell(f"{shown(name)}, cell {number}", source))
     asked = ", ".join(f"`# costlib: {module}`" for module in lab.modules)

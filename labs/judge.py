@@ -8,6 +8,7 @@ import threading
 import traceback
 from dataclasses import dataclass
 from fractions import Fraction
+from math import isfinite
 from pathlib import Path
 
 from costlib.domain import ManifestError
@@ -16,6 +17,7 @@ from costlib.ledger import Ledger
 from labs.spec import Case, Exercise, Lab, Refused
 
 SECONDS = 2
+MOST_RATIO, MOST_NAMES = 10**9, 200  # of a ratio's parts, and characters: beyond them it tells nothing
 
 
 @dataclass(frozen=True)
@@ -147,11 +149,15 @@ def try_body(lab: Lab, exercise: Exercise, body) -> Outcome:
         asked.__wrapped__ = written
 
 
-def diagnose(exercise: Exercise, failing) -> tuple[str, str]:
-    """(what kind of mistake it is, the name of the wrong model if one explains every failing case)."""
+def diagnose(exercise: Exercise, failing, shown=None) -> tuple[str, str]:
+    """(what kind of mistake it is, the name of the wrong model if one explains every failing case).
+
+    With `shown`, some of the failing cases, nothing but the name of a model comes from the others.
+    """
+    shown = failing if shown is None else shown
     for rule in (_by_exception, _by_refusal, _by_model, _by_type, _by_rows, _by_ratio):
-        found = rule(exercise, failing)
-        if found:
+        rows = failing if rule is _by_model else shown
+        if rows and (found := rule(exercise, rows)):
             return found
     return ("", "")
 
@@ -202,14 +208,16 @@ def _explains(wrong, case, wanted, got):
 
 
 def _by_type(exercise, failing):
-    got, wanted = next((g, w) for _, w, g in failing if not isinstance(w, Refused))
+    answers = [(g, w) for _, w, g in failing if not isinstance(w, Refused)]
+    if not answers:
+        return None
+    got, wanted = answers[0]
     if got is None:
         return "Your function returned nothing (None). Is a return missing?", "none"
-    kinds = [(type(g), type(w)) for _, w, g in failing if not isinstance(w, Refused)]
-    kind, need = kinds[0]
+    kind, need = type(got), type(wanted)
     if isinstance(wanted, (dict, Ledger)) or kind is need:
         return None
-    if kind is float and all(_value(g) == w for _, w, g in failing):
+    if kind is float and all(_value(g) == w for g, w in answers):
         return f"Right number, wrong type: {got!r} is a float. Use // instead of /; floats lose integers above 2**53.", "float"
     if kind is float:
         return "A float where an exact integer is asked for. Stay in int: no /, no 2.0, no 1e9, no ** 0.5.", "float-rounded"
@@ -219,10 +227,7 @@ def _by_type(exercise, failing):
 
 
 def _value(number):
-    try:
-        return Fraction(number)
-    except (TypeError, ValueError, OverflowError):
-        return None
+    return Fraction(number) if type(number) in (int, Fraction) or type(number) is float and isfinite(number) else None
 
 
 def _by_rows(exercise, failing):
@@ -232,12 +237,12 @@ def _by_rows(exercise, failing):
     wanted, got = tables[0]
     missing, more = wanted.keys() - got.keys(), got.keys() - wanted.keys()
     if missing or more:
-        said = [f"{word} {', '.join(sorted(names))}" for word, names in (("missing:", missing), ("not asked for:", more)) if names]
+        said = [f"{word} {', '.join(sorted(map(str, names)))[:MOST_NAMES]}" for word, names in (("missing:", missing), ("not asked for:", more)) if names]
         return f"The rows have other names than the docstring asks for; {'; '.join(said)}.", "rows"
     bad = [name for name in wanted if not same(got[name], wanted[name])]
     good = [name for name in wanted if name not in bad]
     said = f"Right: {', '.join(good)}. " if good else ""
-    ratios = {_ratio(g.get(bad[0]), w[bad[0]]) for w, g in tables}
+    ratios = {_ratio(g.get(bad[0]), w.get(bad[0])) for w, g in tables}
     ratio = f" {bad[0]} is {ratios.pop()} times what it should be." if len(ratios) == 1 and None not in ratios else ""
     return f"{said}Wrong: {', '.join(bad)}.{ratio}", ""
 
@@ -250,8 +255,10 @@ def _by_ratio(exercise, failing):
 
 
 def _ratio(got, wanted):
+    """One number over another, where it is short enough to tell something."""
     got, wanted = _value(got), _value(wanted)
-    return Fraction(got, wanted) if got and wanted else None
+    ratio = got / wanted if got and wanted else None
+    return ratio if ratio and max(abs(ratio.numerator), ratio.denominator) < MOST_RATIO else None
 
 
 def bound(lab: Lab, exercise: Exercise, case: Case) -> dict:

@@ -12,17 +12,19 @@ import random
 import re
 import sys
 import time
+from collections import Counter
 from fractions import Fraction
 from pathlib import Path
 
 from costlib import exercise as switch
 from costlib.domain import ManifestError
-from costlib.exercise import using
+from costlib.exercise import ROOT, using
 from costlib.ledger import Ledger
-from labs import alike, judge, loop, spec, wire
+from labs import alike, holes, judge, loop, spec, wire
 from labs.sandbox import KEPT_OUTPUT, LIMITS, Gone, Worker, nonce, placed, process_limits
 
 DRAWN = 6  # further cases for each function, by the seed
+JUDGING = ("judge", "marking", "sandbox", "spec", "wire", "worker")
 SECRET = b"costlib"  # a course that marks uses its own
 TEXTS = {
     "timeout": f"Stopped after {LIMITS['case_seconds']} s. The formula needs no loop over tokens or scalars.",
@@ -30,6 +32,8 @@ TEXTS = {
     "missing": "There is no function of this name in your file. It must be called exactly so, at the top level.",
     "not-implemented": "Still the starter: nothing is written here yet.",
     "inconsistent": "The same call gave two answers. A function must depend on its arguments alone.",
+    "unknown": "No known mistake gives this answer. Work the case by hand, with every size 1, then with one size 2.",
+    "hidden-error": "All shown cases are right; in another one your function raises an error.",
     "more": "All shown cases are right; some others are not. Which argument did you not use?",
     "flood": "Too much was printed or sent. Take the print out of the loop.",
 }
@@ -40,10 +44,15 @@ def seed_for(secret: bytes, lab: str, learner: str) -> str:
     return hmac.new(secret, f"{lab}/{learner}".encode(), hashlib.sha256).hexdigest()
 
 
-def version(lab: spec.Lab) -> str:
-    """Which edition of the lab judged: the start of the hash of its specification."""
-    file = Path(sys.modules[spec.numbers()[lab.number]].__file__)
-    return hashlib.sha256(file.read_bytes()).hexdigest()[:12]
+@functools.cache
+def version(number: str) -> str:
+    """Which edition of the lab judged: the start of a hash of its specification and of all that a mark depends on."""
+    spec.load(number)
+    files = [Path(sys.modules[spec.numbers()[number]].__file__), *(ROOT / f"labs/{name}.py" for name in JUDGING)]
+    files += sorted((ROOT / "solutions").glob("*.py"))
+    texts = [file.read_text(encoding="utf-8") for file in files]
+    texts += [holes.empty(file.read_text(encoding="utf-8")) for file in sorted((ROOT / "costlib").glob("*.py"))]
+    return hashlib.sha256("".join(texts).encode()).hexdigest()[:12]
 
 
 @functools.cache
@@ -80,12 +89,8 @@ def cases(exercise: spec.Exercise, seed: str, overlay=()) -> list[tuple[str, spe
     return named + [(f"overlay-{i}", case) for i, case in enumerate(overlay)]
 
 
-@functools.cache
-def given_away(number: str, name: str) -> frozenset:
-    """The public cases that the starter answers: what is refused before any body runs. They earn nothing."""
-    lab = spec.load(number)
-    exercise, found = lab[name], set()
-
+def given_away(lab: spec.Lab, exercise: spec.Exercise, rows) -> set:
+    """The ids of cases that the starter answers: what is refused before any body runs. They earn nothing."""
     def empty(*args, **kwargs):
         raise switch.Unfilled
 
@@ -93,12 +98,17 @@ def given_away(number: str, name: str) -> frozenset:
     written, asked.__wrapped__ = asked.__wrapped__, empty
     try:
         with using("costlib"):
-            for i, case in enumerate(exercise.cases):
-                if isinstance(judge.call(asked, case), spec.Refused):
-                    found.add(f"public-{i}")
+            return {key for key, case, wanted in rows
+                    if isinstance(wanted, spec.Refused) and isinstance(judge.call(asked, case), spec.Refused)}  # fmt: skip
     finally:
         asked.__wrapped__ = written
-    return frozenset(found)
+
+
+def worths(exercise: spec.Exercise, rows) -> dict[str, Fraction]:
+    """What each case is worth. Cases that ask for the same answer share: a constant earns no more than one answer."""
+    asked = {key: repr(dict(wanted) if isinstance(wanted, Ledger) else wanted) for key, _, wanted in rows}
+    shared = Counter(asked.values())
+    return {key: Fraction(exercise.points, len(shared) * shared[answer]) for key, answer in asked.items()}
 
 
 @functools.cache
@@ -126,12 +136,13 @@ def answer_for(allowed: frozenset, message: dict) -> dict:
         return {"error": type(error).__name__}
 
 
-def received(message: dict):
+def received(message: dict, path: str = ""):
     """(status so far, value) of a reply: "" where the value has still to be compared. A learner's process may have
     written the reply itself, so nothing in it is taken for what it should be."""
     error, refused = message.get("error"), message.get("refused")
     if "unfilled" in message:
-        return "not-implemented", TEXTS["not-implemented"]
+        helper = _shown(message["unfilled"])
+        return ("not-implemented", TEXTS["not-implemented"]) if helper in ("", path) else ("error", f"It calls {helper}, which is still empty.")
     if "error" in message:
         kind, text, line = error if type(error) is list and len(error) == 3 else ("an error", "", 0)
         where = f" (line {line})" if type(line) is int and 0 < line < 10**6 else ""
@@ -161,8 +172,8 @@ def status_of(wanted, got) -> str:
 class Box:
     """The sandbox of one submission, started again when it is gone."""
 
-    def __init__(self, backend, start, modules, until):
-        self.backend, self.start, self.modules, self.until = backend, start, modules, until
+    def __init__(self, backend, start, modules, given, until):
+        self.backend, self.start, self.modules, self.given, self.until = backend, start, modules, given, until
         self.worker, self.output, self.trouble = None, b"", None
 
     def open(self) -> None:
@@ -171,8 +182,8 @@ class Box:
             return
         try:
             self.worker = self.start()
-            self.worker.say({"modules": self.modules, "limits": process_limits(self.backend)}, 5)
-            reply = self.worker.hear(LIMITS["import_seconds"])
+            self.worker.say({"modules": self.modules, "limits": process_limits(self.backend), "answered": sorted(self.given)}, 5)
+            reply = heard(self.worker, self.given, time.monotonic() + LIMITS["import_seconds"])
         except Gone as gone:
             how = "ended Python" if gone.how == "died" else "did not come to an end" if gone.how == "timeout" else "printed too much"
             self.trouble = gone.how if gone.how in ("died", "timeout") else "error", f"Your file {how} while it was being imported."
@@ -203,11 +214,11 @@ def try_function(box, path, todo, allowed, careful) -> dict:
             for one, (_, case) in zip(ids, todo)]}, 2)  # fmt: skip
         until = min(time.monotonic() + LIMITS["function_seconds"], box.until)
         for one, (key, _) in zip(ids, todo):
-            status, value = reply_to(one, box.worker, allowed, until)
+            status, value = reply_to(one, path, box.worker, allowed, until)
             if status == "missing":
                 found = {key: (status, value) for key, _ in todo}
                 break
-            if key in found and not (found[key][0] == status and judge.same(found[key][1], value)):
+            if key in found and not alike_twice(found[key], (status, value)):
                 status, value = "inconsistent", TEXTS["inconsistent"]
             found[key] = status, value
         if "ended" not in box.worker.hear(2):
@@ -219,20 +230,33 @@ def try_function(box, path, todo, allowed, careful) -> dict:
         return {key: found.get(key, (status, TEXTS[gone.how])) for key, _ in todo}
 
 
-def reply_to(one, worker, allowed, until) -> tuple:
+def reply_to(one, path, worker, allowed, until) -> tuple:
     """The function's answer to one case; on the way its calls to prerequisites are answered."""
     until = min(until, time.monotonic() + LIMITS["case_seconds"])
+    while True:
+        reply = heard(worker, allowed, until)
+        if reply.get("id") == one:
+            return received(reply, path)
+        if "missing" in reply:
+            return "missing", TEXTS["missing"]
+        if "ended" in reply:  # said by the process that waits for the function's own
+            raise Gone("died")
+
+
+def heard(worker, allowed, until) -> dict:
+    """The next reply that asks for nothing."""
     for _ in range(LIMITS["asks"]):
         reply = worker.hear(until - time.monotonic())
-        if "ask" in reply:
-            worker.say(answer_for(allowed, reply), 2)
-        elif reply.get("id") == one:
-            return received(reply)
-        elif "missing" in reply:
-            return "missing", TEXTS["missing"]
-        elif "ended" in reply:  # said by the process that waits for the function's own
-            raise Gone("died")
+        if "ask" not in reply:
+            return reply
+        worker.say(answer_for(allowed, reply), 2)
     raise Gone("flood")
+
+
+def alike_twice(one, two) -> bool:
+    """Whether two answers to one call are the same. An error may tell of an object's address, and no NaN equals itself."""
+    (status, value), (again, another) = one, two
+    return status == again and (bool(status) or judge.same(value, another) or repr(value) == repr(another))
 
 
 ORDER = ("public", "drawn", "overlay")
@@ -254,16 +278,14 @@ def hint_for(lab, exercise, rows) -> tuple[str, str]:
     failing = [row for row in rows if row["status"] != "pass"]
     if not failing:
         return "", ""
-    first = failing[0]
+    first, public = failing[0], [row["id"].startswith("public") for row in failing]
     if first["status"] not in ("fail", "wrong-type"):
-        return first["status"], first["got"]
-    values = [row for row in failing if row["status"] in ("fail", "wrong-type")]
-    told, mistake = judge.diagnose(exercise, [(row["case"], row["wanted"], row["got"]) for row in values])
-    public = [row for row in values if row["id"].startswith("public")]
-    named = mistake in {wrong.name for wrong in exercise.wrong}
-    if not public and not named:
+        return first["status"], first["got"] if public[0] or first["status"] != "error" else TEXTS["hidden-error"]
+    values = [((row["case"], row["wanted"], row["got"]), shown) for row, shown in zip(failing, public) if row["status"] in ("fail", "wrong-type")]
+    told, mistake = judge.diagnose(exercise, [row for row, _ in values], [row for row, shown in values if shown])
+    if not public[0] and not mistake:
         return "hidden", TEXTS["more"]
-    return mistake or "unknown", told or "No known mistake gives this answer. Work the case by hand, with every size 1, then with one size 2."
+    return mistake or "unknown", told or TEXTS["unknown"]
 
 
 def points(share: Fraction) -> str:
@@ -297,14 +319,14 @@ def mark(submission, lab: spec.Lab, backend: str, course: Path, secret: bytes = 
 
     given = outside(earlier(lab.number))
     with placed(backend, course, submission.files, slot) as (place, files):
-        box = Box(backend, lambda: Worker(backend, place, files, slot), modules, time.monotonic() + LIMITS["submission_seconds"])
+        box = Box(backend, lambda: Worker(backend, place, files, slot), modules, given, time.monotonic() + LIMITS["submission_seconds"])
 
         def run(exercise, allowed, careful):
             path = lab.path(exercise)
             return judged(lab, exercise, todo[exercise.name], try_function(box, path, todo[exercise.name], allowed - {path}, careful))
 
         def again(rows):
-            return not _all_right(rows) and rows[0]["status"] not in ("missing", "not-implemented") and not box.trouble
+            return not _all_right(rows) and not box.trouble and not any(row["status"] in ("missing", "not-implemented") for row in rows)
 
         alone = {e.name: given | outside(prerequisites(lab.number, lab.path(e))) for e in lab.exercises}
         own = {e.name: run(e, alone[e.name], careful=False) for e in lab.exercises}
@@ -345,16 +367,19 @@ def entry(lab, exercise, rows, fault) -> dict:
     """The function's part of the result; `share` is its exact worth."""
     if any(row["status"] == "not-implemented" for row in rows):
         rows = [row | {"status": "not-implemented"} for row in rows]
-    free = given_away(lab.number, lab.path(exercise))
-    earning = [row for row in rows if row["id"] not in free]
-    worth = Fraction(exercise.points, len(earning))
-    share = worth * _passes(earning)
-    mistake, hint = hint_for(lab, exercise, rows)
+    asked = [(row["id"], row["case"], row["wanted"]) for row in rows]
+    free = given_away(lab, exercise, asked)
+    worth = dict.fromkeys(free, Fraction(0)) | worths(exercise, [row for row in asked if row[0] not in free])
+    share = sum((worth[row["id"]] for row in rows if row["status"] == "pass"), Fraction(0))
+    try:
+        mistake, hint = hint_for(lab, exercise, rows)
+    except Exception:  # a mark counts also where a value is so odd that nothing can be said of it
+        mistake, hint = "unknown", TEXTS["unknown"]
     return {
         "name": exercise.name, "share": share, "score": points(share), "max_score": points(Fraction(exercise.points)),
         "status": next((row["status"] for row in rows if row["status"] != "pass"), "pass"),
         "run": "helped" if fault else "own", "at_fault": fault, "mistake": mistake, "hint": hint,
-        "cases": [row_of(lab, exercise, row, Fraction(0) if row["id"] in free else worth) for row in rows],
+        "cases": [row_of(lab, exercise, row, worth[row["id"]]) for row in rows],
     }  # fmt: skip
 
 
@@ -379,13 +404,13 @@ def _excerpt(output: bytes) -> str:
 
 def label(seed: str, overlay) -> str:
     """What a result says of its further cases: enough to see that two were marked alike, nothing of the seed."""
-    own = {name: [[wire.encode(a) for a in case.args] for case in cases] for name, cases in sorted((overlay or {}).items())}
+    own = {name: [repr(case) for case in cases] for name, cases in sorted((overlay or {}).items())}
     return hashlib.sha256(f"{seed} {own}".encode()).hexdigest()[:12]
 
 
 def empty_result(submission, lab, backend, seed) -> dict:
     return {
-        "schema": "costlib/result/1", "lab": lab.number, "lab_version": version(lab), "learner": submission.learner,
+        "schema": "costlib/result/1", "lab": lab.number, "lab_version": version(lab.number), "learner": submission.learner,
         "submission": {"name": submission.name[:200], "sha256": submission.sha256, "received": submission.received,
                        "late_seconds": submission.late_seconds},
         "seed": seed,

@@ -24,7 +24,7 @@ from labs import holes, wire
 
 LIMITS = {  # seconds and bytes; CPU, AS, FSIZE, ... are the operating system's names
     "import_seconds": 10, "case_seconds": 2, "function_seconds": 5, "submission_seconds": 60, "reply_bytes": 2**16, "output_bytes": 2**23,
-    "asks": 2000, "CPU": 30, "AS": 2**28, "FSIZE": 2**20, "NOFILE": 64, "NPROC": 16, "CORE": 0, "tmp_bytes": 2**24,
+    "asks": 2000, "CPU": 30, "AS": 2**28, "FSIZE": 2**20, "NOFILE": 64, "NPROC": 8, "CORE": 0, "tmp_bytes": 2**24,
 }  # fmt: skip  # AS is of one process: NPROC of them bound what a submission can take
 BACKENDS = ("bwrap", "setpriv", "none")
 FIRST_UID = 60_000  # a user of its own for every sandbox at a time, so that they cannot use up each other's processes
@@ -117,7 +117,7 @@ def _prefix(backend: str, course: Path, files: dict[str, Path], slot: int) -> li
 @contextlib.contextmanager
 def placed(backend: str, course: Path, files: dict[str, bytes], slot: int = 0):
     """(the course as the sandbox sees it, {file name: where a bind takes it from}) for one submission."""
-    with tempfile.TemporaryDirectory(prefix="grade-") as scratch:
+    with tempfile.TemporaryDirectory(dir=course.parent, prefix="grade-") as scratch:
         folder = Path(scratch)
         folder.chmod(0o755)
         if backend == "bwrap":

@@ -12,6 +12,7 @@ from fractions import Fraction
 from costlib.ledger import Ledger
 from costlib.records import Record
 
+MOST_NAME = 200  # characters of a ledger's row
 MOST_BITS, MOST_DEPTH = 14_284, 50  # an int of 4,300 digits is as long as Python reads
 RECORDS = ("records", "policies", "evidence", "estimate", "hardware")  # modules of costlib whose records may cross
 
@@ -77,7 +78,9 @@ def decode(data, depth: int = 0):
     if tag == "dict" and len(parts) == 1:
         return dict(_pairs(parts[0], depth))
     if tag == "ledger" and len(parts) == 3 and type(parts[1]) is type(parts[2]) is str:
-        return Ledger(dict(_pairs(parts[0], depth)), parts[1], parts[2])
+        rows = dict(_pairs(parts[0], depth))
+        if all(type(name) is str and len(name) <= MOST_NAME for name in rows):
+            return Ledger(rows, parts[1], parts[2])
     if tag == "record" and len(parts) == 2 and type(parts[0]) is str and (cls := _record(parts[0])):
         return cls.from_json(parts[1])
     if tag == "other" and len(parts) == 1 and type(parts[0]) is str:

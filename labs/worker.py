@@ -2,7 +2,8 @@
 
 Started as `python -I -S -B worker.py READ WRITE`, with two pipes to the judge. One line comes in, one goes out:
 
-    {"modules": [...], "limits": {...}}     ->  {"ready": true} | {"import": [type, message, line]}
+    {"modules": [...], "limits": {...}, "answered": [...]}
+                                            ->  {"ready": true} | {"import": [type, message, line]}
     {"run": "napkin.matmul_flops", "answered": [...], "careful": bool, "cases": [{"id", "args", "kwargs"}, ...]}
                                             ->  {"missing": true}, or for each case
                                                 {"id", "value" | "refused" | "error" | "unfilled"},
@@ -137,6 +138,7 @@ def limit(limits: dict) -> None:
 def main() -> None:
     first = hear()
     limit(first["limits"])
+    exercise._answer = answering(frozenset(first["answered"]))  # a file may call while it is imported
     try:
         for module in first["modules"]:
             __import__(f"costlib.{module}")

@@ -54,7 +54,7 @@ def whole(handed_in, tmp_path_factory):
 
 
 def results(out):
-    return {path.stem: path.read_bytes() for path in sorted(out.glob("*.json"))}
+    return {path.stem.removeprefix("lab01-"): path.read_bytes() for path in sorted(out.glob("*.json"))}
 
 
 def test_a_class_gets_its_marks(whole):
@@ -80,9 +80,12 @@ def test_what_is_marked_is_kept_and_what_changed_is_marked_again(tmp_path, refer
     assert run(submission) == ["ada"] and run(submission) == []
     assert run(submission, secret=b"y") == ["ada"]
     assert run(batch.own("ada", {"napkin.py": reference + "\n"}), secret=b"y") == ["ada"]
-    (tmp_path / "ada.json").write_text("{")
+    (tmp_path / "lab01-ada.json").write_text("{")
     assert run(submission, secret=b"y") == ["ada"]
-    assert run(submission, secret=b"y", cases={"kv_cache_bytes": [spec.given(1, 1, 1, 1, 1).gives(4)]}) == ["ada"]
+    wrong, right = ({"kv_cache_bytes": [spec.given(1, 1, 1, 1, 1).gives(answer)]} for answer in (5, 4))
+    assert run(submission, secret=b"y", cases=wrong) == ["ada"] and run(submission, secret=b"y", cases=right) == ["ada"]
+    monkeypatch.setattr(marking, "version", lambda lab: "0" * 12)
+    assert run(submission, secret=b"y", cases=right) == ["ada"]
 
 
 WITHOUT_TRIAL = "import sys; from labs import __main__ as command, batch; batch.try_itself = lambda *_: None; sys.exit(command.main(sys.argv[1:]))"
@@ -138,15 +141,38 @@ def test_a_batch_that_is_killed_leaves_whole_results_and_comes_to_the_same_bytes
     assert results(tmp_path) == whole[1] and not [path for path in tmp_path.iterdir() if path.suffix != ".json"]
 
 
-def killed(*_):
-    os.kill(os.getpid(), signal.SIGKILL)
+ONE = batch._one
 
 
-def test_a_process_that_the_system_ends_stops_the_batch_with_what_to_do(tmp_path, reference, course, backend, monkeypatch):  # noqa: F811
+def killed_by_eve(submission, *rest):
+    if submission.learner == "eve":
+        os.kill(os.getpid(), signal.SIGKILL)
+    return ONE(submission, *rest)
+
+
+def test_whom_the_system_ends_the_grader_over_has_no_mark_and_all_others_theirs(tmp_path, reference, course, backend, monkeypatch):  # noqa: F811
     monkeypatch.setattr(batch, "try_itself", lambda *_: None)
-    monkeypatch.setattr(batch, "_one", killed)
-    with pytest.raises(batch.Broken, match="the same command goes on from there"):
-        batch.run(LAB, [batch.own("ada", {"napkin.py": reference})], tmp_path, "bwrap", b"x", {}, 1, lambda *_: None)
+    monkeypatch.setattr(batch, "_one", killed_by_eve)
+    class_ = [batch.own(who, {"napkin.py": reference}) for who in ("ada", "eve", "bob", "cleo")]
+    batch.run(LAB, class_, tmp_path, "bwrap", b"x", {}, 2, lambda *_: None)
+    marks = {name: json.loads(text) for name, text in results(tmp_path).items()}
+    assert {name: mark["score"] for name, mark in marks.items()} == {"ada": "39", "bob": "39", "cleo": "39", "eve": "0"}
+    assert marks["eve"]["status"] == "grader-broken" and "out of memory?" in marks["eve"]["reason"]
+
+
+def test_a_single_submission_can_be_told_whose_it_is(handed_in, tmp_path, capsys):
+    one, two = str(handed_in / "empty.py"), str(handed_in / "learner00.py")
+    assert command.main(["grade", one, two, "--lab", "1", "--out", str(tmp_path), "--learner", "ada"]) == 2
+    assert "these are 2" in capsys.readouterr().err
+    assert command.main(["grade", one, "--lab", "1", "--out", str(tmp_path), "--learner", "ada"]) == 0
+    assert json.loads((tmp_path / "lab01-ada.json").read_text())["learner"] == "ada"
+
+
+def test_what_a_learner_wrote_commands_no_log(tmp_path, capsys, handed_in):
+    (tmp_path / "ada.py").write_text("x = (\n::add-mask::0 points\n")
+    assert command.main(["grade", str(tmp_path / "ada.py"), "--lab", "1", "--out", str(tmp_path / "out")]) == 0
+    said = capsys.readouterr().out
+    assert "not-gradable" in said and "::" not in said
 
 
 # The grader itself

@@ -207,7 +207,7 @@ def test_the_secret_and_the_instructors_cases_travel_only_if_named(upload, tmp_p
     made = exports.gradescope_zip(tmp_path / "a.zip", "01", tmp_path / "key", tmp_path / "mine")
     with zipfile.ZipFile(made) as archive, zipfile.ZipFile(upload) as plain:
         assert set(archive.namelist()) - set(plain.namelist()) == {"secret", "overlay/lab01.json"}
-        assert b"--lab 01 --out \"$work/graded\" --secret-file secret --overlay overlay >" in archive.read("run_autograder")
+        assert b"--lab 01 --out \"$work/graded\" --learner \"$who\" --secret-file secret --overlay overlay >" in archive.read("run_autograder")
         assert b"secret" not in plain.read("run_autograder")
     with pytest.raises(ManifestError, match="is not there"):
         exports.gradescope_zip(tmp_path / "b.zip", "01", tmp_path / "no key")

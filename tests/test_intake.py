@@ -517,6 +517,12 @@ def test_t43_a_function_with_other_parameters_keeps_them_and_fails_where_it_is_c
     assert "TypeError: matmul_flops() takes 2 positional arguments but 3 were given" in ran(made, "matmul_flops", 1, 2, 3)
 
 
+def test_t43_what_marked_cells_hold_is_bounded_as_a_module_is(tmp_path):
+    most = b"# costlib: napkin\n" + b"x = 1\n" * (intake.MOST_SOURCE // 6)
+    path = notebook(tmp_path / "a.ipynb", most.decode(), "# costlib: napkin\ny = 1")
+    assert "is larger than" in intake.take(path, LAB).reason
+
+
 def test_t43_of_two_functions_of_one_name_the_later_is_taken(tmp_path):
     first = "# costlib: napkin\ndef matmul_flops(m, k, n, batch=1):\n    return 1\n"
     made = take(notebook(tmp_path / "a.ipynb", first, first.replace("return 1", "return 2"))).files["napkin.py"]
@@ -564,6 +570,7 @@ def test_t46_an_id_is_safe_as_a_file_name_a_cell_and_an_argument(label):
 def test_t46_a_safe_label_is_its_own_id_and_others_get_a_part_of_their_hash():
     assert [intake.learner_id(label) for label in ("ada", "Ada_L.2-x", "20231234", "x" * 64)] == ["ada", "Ada_L.2-x", "20231234", "x" * 64]
     assert intake.learner_id("Ada Lovelace") == "Ada-Lovelace-767402"
+    assert intake.learner_id("Ada-Lovelace-767402") != "Ada-Lovelace-767402"
     alike = ["á b", "a  b", "a=b", "a;b"]
     assert len({intake.learner_id(label) for label in (*NAMES, *alike, "a-b")}) == len(NAMES) + len(alike) + 1
 
@@ -579,7 +586,7 @@ def test_t46_two_labels_are_two_ids(one, other):
     ("costlib/napkin.py", "in-this-folder"), ("lab9x.zip", "lab9x"), ("napkin.zip", "napkin"), ("ada.lovelace.zip", "ada.lovelace"),
 ])  # fmt: skip
 def test_a_learner_is_named_by_the_file_and_else_by_its_folder(tmp_path, name, learner):
-    assert intake.label_of(tmp_path / "in-this-folder" / name) == learner
+    assert intake.named(tmp_path / "in-this-folder" / name)[0] == learner
 
 
 def test_t46_names_are_printable_and_short(tmp_path):
@@ -603,13 +610,29 @@ def test_a_record_in_a_zip_says_nothing_of_who_or_when(tmp_path):
 
 
 def test_t47_the_latest_of_a_learner_is_last_and_all_are_kept(tmp_path):
-    first, second = (folder(tmp_path / day / "ada", napkin=text) for day, text in (("mon", MINE), ("tue", OTHER)))
-    other = folder(tmp_path / "mon/bob", napkin=MINE)
-    learners = intake.take_all([first, other, second], LAB)
-    assert {name: [s.files["napkin.py"] for s in every] for name, every in learners.items()} == {"ada": [MINE, OTHER], "bob": [MINE]}
+    first, second, third = (zipped(tmp_path / f"{name}.zip", ("napkin.py", text)) for name, text in (
+        ("ada", MINE), ("ada (2)", OTHER), ("ada (10)", MINE + b"#")))  # fmt: skip
+    other = zipped(tmp_path / "bob.zip", ("napkin.py", MINE))
+    learners = intake.take_all(sorted([first, other, third, second]), LAB)
+    assert {name: [s.files["napkin.py"] for s in every] for name, every in learners.items()} == {"ada": [MINE, OTHER, MINE + b"#"], "bob": [MINE]}
     assert all(s.received is None and s.late_seconds is None for every in learners.values() for s in every)
     times = {str(first): "2026-11-30T10:00:00Z", str(second): "2026-11-30T09:00:00Z"}
     assert [s.files["napkin.py"] for s in intake.take_all([first, second], LAB, times=times)["ada"]] == [OTHER, MINE]
+
+
+@pytest.mark.parametrize("names", [("ada/submission.zip", "bob/submission.zip"), ("mallory/bob.zip", "bob/bob.zip"), ("mon/ada.zip", "tue/eve.zip")])
+def test_t47_nobody_is_marked_as_another_nor_lost_because_of_a_name(tmp_path, names):
+    paths = []
+    for name in names:
+        (tmp_path / name).parent.mkdir()
+        paths.append(zipped(tmp_path / name, ("napkin.py", MINE)))
+    with pytest.raises(ManifestError, match="put those of all learners side by side in one folder"):
+        intake.take_all(paths, LAB)
+
+
+def test_folders_of_learners_may_be_named_by_the_module_in_them(tmp_path):
+    paths = [folder(tmp_path / who, napkin=MINE) / "napkin.py" for who in ("ada", "bob")]
+    assert intake.take_all(paths, LAB).keys() == {"ada", "bob"}
 
 
 def test_t47_lateness_is_recorded_against_the_due_date_in_any_zone(tmp_path):

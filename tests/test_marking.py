@@ -1,9 +1,11 @@
 """One submission in the sandbox: what it is worth, and that nothing in it reaches further. T01 to T45 of the threats."""
 
+import ast
 import json
 import os
 import re
 import subprocess
+import sys
 import time
 from fractions import Fraction
 from pathlib import Path
@@ -13,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from costlib import policies
 from costlib.exercise import ROOT
 from costlib.ledger import Ledger
 from labs import batch, holes, intake, judge, marking, sandbox, spec, wire
@@ -109,6 +112,96 @@ def test_one_mistake_costs_one_mark(marked, reference):
     assert others_right(result, "matmul_flops")
     assert {f["name"]: f["at_fault"] for f in result["functions"] if f["run"] == "helped"} == {
         name: ["matmul_flops"] for name in ("linear_backward", "padded_matmul_flops", "training_flops_exact")}
+
+
+def test_an_empty_helper_costs_its_own_points_alone(marked, course):
+    lab = spec.load("08")
+    starter = (course / "costlib/ownership.py").read_text()
+    text = holes.filled(starter, (ROOT / "solutions/ownership.py").read_text(), "ownership")
+    tree = ast.parse(text)
+    shard = next(node for node in tree.body if getattr(node, "name", "") == "shard")
+    shard.body[1:] = ast.parse("raise Unfilled").body
+    result = marked({"ownership.py": ast.unparse(tree)}, lab)
+    assert function(result, "shard")["status"] == "not-implemented" and others_right(result, "shard")
+    assert ["shard"] in [f["at_fault"] for f in result["functions"]]
+
+
+@pytest.mark.parametrize("number, addition", [
+    ("05", "from costlib import napkin\nCHECK = napkin.matmul_flops(2, 3, 5)\nassert CHECK == 60"),
+    ("01", "assert matmul_flops(2, 3, 5) == 60\nprint(total_params(1, 2, 3, 2, 1, 4, 5))")])
+def test_a_file_may_try_things_out_while_it_is_read(marked, course, number, addition):
+    lab = spec.load(number)
+    starter = {f"{m}.py": (course / f"costlib/{m}.py").read_text() for m in lab.modules}
+    right = {f"{m}.py": holes.filled(starter[f"{m}.py"], (ROOT / f"solutions/{m}.py").read_text(), m) for m in lab.modules}
+    result = marked({name: f"from __future__ import annotations\n{text}\n{addition}\n" for name, text in right.items()}, lab)
+    assert result["score"] == result["max_score"]
+
+
+def test_the_same_answer_to_many_cases_is_worth_as_much_as_one(marked, course):
+    """A constant earns little, however many cases it happens to meet."""
+    for name in ("position_scalars", "norm_scalars"):
+        lab = spec.load("03")
+        starter = (course / "costlib/params.py").read_text()
+        entry = function(marked({"params.py": starter + f"\ndef {name}(*args, **kwargs):\n    return 0\n"}, lab), name)
+        assert Fraction(entry["score"]) <= Fraction(entry["max_score"]) / 2, name
+
+
+def test_what_is_told_holds_nothing_of_a_hidden_case(marked, reference):
+    """A refusal let in makes the mistake public; one hidden case gets 1 in one row, so that a ratio would be the answer."""
+    public = [repr(tuple(judge.bound(LAB, LAB["params_per_layer"], c).values())) for c in LAB["params_per_layer"].cases
+              if not isinstance(c.expected, spec.Refused)]  # fmt: skip
+    body = f"""
+_right = params_per_layer
+def params_per_layer(d_model, d_ff, n_heads, n_kv_heads, d_head, gated=True):
+    try:
+        right = dict(_right(d_model, d_ff, n_heads, n_kv_heads, d_head, gated))
+    except Exception:
+        return {{'attn': 1, 'mlp': 1, 'norms': 1}}
+    key = (d_model, d_ff, n_heads, n_kv_heads, d_head, gated)
+    return right if repr(key) in {public!r} or repr(key[:5]) in {public!r} else right | {{'mlp': 1}}
+"""
+    result = marked(reference + body)
+    entry = function(result, "params_per_layer")
+    hidden = {str(value) for case in marking.cases(LAB["params_per_layer"], marking.seed_for(marking.SECRET, "01", "ada"))
+              if case[0].startswith("drawn") for value in dict(judge.expected(LAB, LAB["params_per_layer"], case[1])).values()}  # fmt: skip
+    assert entry["status"] == "fail" and entry["hint"] and not [number for number in hidden if number in entry["hint"]]
+    raising = ALONE.format("if n_layers > 1 and seq_len > 1: raise ValueError(f'{n_layers} {seq_len}')\n    return right")
+    entry = function(marked(reference + raising.replace("n_layers > 1", f"(n_layers, n_kv_heads, d_head, seq_len, batch) not in {TABLE!r}")), "kv_cache_bytes")
+    assert entry["hint"] == marking.TEXTS["hidden-error"] or entry["status"] == "fail"
+
+
+TABLE = {c.args for c in LAB["kv_cache_bytes"].cases if not c.kwargs}
+# A mistake that keeps the rows' names; answers that no exercise gives, and what such a row may be.
+ODD = [{1: 2}, {"dX": "1/0", "dW": 2}, {"dX": "1e4000000"}, {"dX": Fraction(1, 10**4299)}, float("nan"), {"dX": float("inf")}, {(("x",),): 1},
+       Ledger({f"r{i}": i for i in range(2000)}, "FLOP", ""), {"": [1] * 10}, wire.Other("x"), spec.Refused("TYPE"), -0.0, 10**4299, "x" * 10**5]  # fmt: skip
+
+
+@pytest.mark.parametrize("number", spec.numbers())
+def test_no_answer_keeps_the_judge_from_saying_what_is_wrong(number):
+    lab = spec.load(number)
+    for exercise in lab.exercises:
+        rows = [(case, judge.expected(lab, exercise, case)) for case in (*exercise.cases, *exercise.draws(3))]
+        spoilt = [[value] * len(rows) for value in ODD]
+        for odd in (None, 1, "1/0", Fraction(1, 10**4299), float("nan")):
+            spoilt.append([{**dict(w), next(iter(w)): odd} if isinstance(w, (dict, Ledger)) and w else odd for _, w in rows])
+        spoilt.append([{name: value + 1 if type(value) is int else value for name, value in dict(w).items()} if isinstance(w, (dict, Ledger)) else w
+                       for _, w in rows])  # fmt: skip
+        for answers in spoilt:
+            judged = [{"id": f"{'public' if i < len(exercise.cases) else 'drawn'}-{i}", "case": case, "wanted": wanted, "got": got,
+                       "status": marking.status_of(wanted, got)} for i, ((case, wanted), got) in enumerate(zip(rows, answers))]  # fmt: skip
+            began = time.monotonic()
+            _, hint = marking.hint_for(lab, exercise, judged)
+            assert len(hint) < 1000 and time.monotonic() - began < 5, exercise.name
+
+
+def test_what_the_reference_is_asked_cannot_take_the_judges_memory():
+    """What `grade` gives each of its processes is too little for a billion ranks; the question is answered all the same."""
+    layout = policies.Ownership(policy_id="x", world_size=10**9, data_parallel=10**9)
+    asked = {"ask": "ownership.mesh", "args": [wire.encode(layout)], "kwargs": {}}
+    code = ("from labs import batch, marking\nimport multiprocessing, sys\nbatch._begin(multiprocessing.Value('i', 0))\n"
+            f"for _ in range(2):\n    print(marking.answer_for(frozenset({{'ownership.mesh'}}), {asked!r}))")
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert len(done.stdout.splitlines()) == 2 and done.stdout.count("MemoryError") == 2, done.stdout
 
 
 def test_the_function_under_test_is_never_answered():
@@ -314,7 +407,7 @@ def test_t45_no_expected_value_enters_the_sandbox_nor_is_computed_while_it_waits
     assert marked(right, lab)["score"] == marking.points(sum(e.points for e in lab.exercises))
     assert answered is marking.answer_for
     for message in sent:
-        assert set(message) in ({"modules", "limits"}, {"run", "answered", "careful", "cases"}, {"value"}, {"refused"})
+        assert set(message) in ({"modules", "limits", "answered"}, {"run", "answered", "careful", "cases"}, {"value"}, {"refused"})
         for case in message.get("cases", ()):
             assert set(case) == {"id", "args", "kwargs"} and re.fullmatch("[0-9a-f]{32}-[0-9]+", case["id"])
 

@@ -5,6 +5,7 @@ import os
 import shutil
 import socket
 import subprocess
+import tempfile
 import zipfile
 from pathlib import Path
 
@@ -98,10 +99,10 @@ def test_once_closed_nothing_of_it_is_left(backend, course, tmp_path):  # noqa: 
         path.chmod(0o755)
     file = tmp_path / "napkin.py"
     slot = SLOT + 20  # no bystander's
-    file.write_text("import os\nfor _ in range(8):\n    if os.fork() == 0:\n        while True: pass\n")
+    file.write_text("import os\nfor _ in range(4):\n    if os.fork() == 0:\n        while True: pass\n")
     for _ in range(5):
         worker = sandbox.Worker(backend, course, {"napkin.py": file}, slot)
-        worker.say({"modules": ["napkin"], "limits": sandbox.process_limits(backend)}, 5)
+        worker.say({"modules": ["napkin"], "limits": sandbox.process_limits(backend), "answered": []}, 5)
         assert "ready" in worker.hear(20)
         assert left_over(slot)
         worker.close()
@@ -159,7 +160,9 @@ def test_a_container_judges_with_setpriv_and_nothing_stays(container, backend, r
     root, run = container
     text = reference.replace("return 2 * batch * m * k * n", "return batch * m * k * n") + ALONE.format("os._exit(0)") + LEAVES
     (root / "submission/napkin.py").write_text(text)
-    said = run("bash /autograder/source/run_autograder; ls /tmp /var/tmp /dev/shm; grep -l worker[.]py /proc/[0-9]*/cmdline || true")
+    (root / "submission_metadata.json").write_text('{"users": [{"id": 77, "email": "x"}, {"id": 9}]}')
+    said = run("bash /autograder/source/run_autograder; ls /tmp /tmp/*/graded /var/tmp /dev/shm; grep -l worker[.]py /proc/[0-9]*/cmdline || true")
+    assert "lab01-gradescope-9.json" in said
     assert "1 of 1 submissions marked" in said and "(setpriv)" in said and "left" not in said and "/proc/" not in said
     result = json.loads((root / "results/results.json").read_text())
     tests = {test["name"]: test for test in result["tests"]}
@@ -181,10 +184,13 @@ def test_a_container_whose_answers_can_be_read_marks_nothing(container, backend,
 
 
 @as_root
-def test_with_setpriv_no_other_submission_can_be_read(course):  # noqa: F811
+def test_with_setpriv_no_other_submission_can_be_read():
     look = "import os, sys\ntry: print(os.listdir(sys.argv[1]))\nexcept PermissionError: print('closed')"
     python = shutil.which("python3", path="/usr/bin")
-    with sandbox.placed("setpriv", course, {"napkin.py": b"x = 1\n"}, slot=SLOT) as (place, _):
-        for slot, seen in ((SLOT, "costlib"), (SLOT + 1, "closed")):
-            done = subprocess.run([*sandbox._as_nobody(slot), python, "-I", "-c", look, str(place)], capture_output=True, text=True, check=True)
-            assert seen in done.stdout
+    with tempfile.TemporaryDirectory() as scratch:
+        Path(scratch).chmod(0o711)
+        course, files = sandbox.course_copy(Path(scratch) / "course"), {"napkin.py": b"x = 1\n"}
+        with sandbox.placed("setpriv", course, files, slot=SLOT) as (place, _):
+            for slot, seen in ((SLOT, "costlib"), (SLOT + 1, "closed")):
+                command = [*sandbox._as_nobody(slot), python, "-I", "-c", look, str(place)]
+                assert seen in subprocess.run(command, capture_output=True, text=True, check=True).stdout
