@@ -1,6 +1,5 @@
 """How do parts make a total? A Ledger: path-like names, exact integers, one unit, one convention."""
 
-import html
 from collections.abc import Mapping
 from fractions import Fraction
 
@@ -102,6 +101,8 @@ class Ledger(Mapping):
     __repr__ = __str__
 
     def _repr_html_(self):
+        import html
+
         rows = "".join(
             f"<tr><th scope='row'>{html.escape(a)}</th><td>{b}</td><td>{c}</td></tr>" for a, b, c in self._lines()
         )

@@ -6,7 +6,6 @@ Fields use the names of released model configurations; derived widths are proper
 
 import dataclasses
 import functools
-import hashlib
 import json
 import typing
 from dataclasses import dataclass, fields
@@ -49,6 +48,8 @@ class Record:
 
     @property
     def sha256(self) -> str:
+        import hashlib  # loads OpenSSL, which few callers need
+
         return hashlib.sha256(self.to_json().encode()).hexdigest()
 
     @classmethod

@@ -13,63 +13,50 @@ UNREADABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
 NAMED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
-def normal(nodes: list) -> tuple:
-    """These nodes with names replaced by numbers in the order of their first use, docstrings and annotations dropped."""
+def normal(nodes: list, modules=()) -> tuple:
+    """These nodes with names replaced by numbers in the order of their first use, docstrings and annotations dropped.
+    `napkin.matmul_flops` is as good as `matmul_flops` where napkin is among the modules."""
     numbers = {}
 
     def number(name):
         return numbers.setdefault(name, len(numbers))
 
     def shape(node):
-        if isinstance(node, (ast.Name, ast.arg)):
-            return number(node.id if isinstance(node, ast.Name) else node.arg)
-        if isinstance(node, ast.AST):
-            named = [number(node.name)] if isinstance(node, NAMED) else []
-            parts = (getattr(node, name, None) for name in node._fields if name not in DROPPED and not (named and name == "name"))
-            return (type(node).__name__, *named, *map(shape, parts))
-        return tuple(map(shape, undocumented(node))) if isinstance(node, list) else repr(node)
+        kind = type(node)
+        if kind is ast.Name:
+            return number(node.id)
+        if kind is ast.arg:
+            return number(node.arg)
+        if kind is list:
+            return tuple(map(shape, undocumented(node)))
+        if kind is ast.Attribute and modules and isinstance(node.value, ast.Name) and node.value.id in modules:
+            return number(node.attr)
+        if not isinstance(node, ast.AST):
+            return repr(node)
+        named = [number(node.name)] if kind in NAMED else []
+        parts = (getattr(node, name, None) for name in node._fields if name not in DROPPED and not (named and name == "name"))
+        return (kind.__name__, *named, *map(shape, parts))
 
     return tuple(map(shape, nodes))
 
 
-class Unqualified(ast.NodeTransformer):
-    """`napkin.matmul_flops` as `matmul_flops`: the reference calls through the module, a learner calls in it."""
-
-    def __init__(self, modules):
-        self.modules = modules
-
-    def visit_Attribute(self, node):
-        self.generic_visit(node)
-        own = isinstance(node.value, ast.Name) and node.value.id in self.modules
-        return ast.copy_location(ast.Name(node.attr, ast.Load()), node) if own else node
-
-
-def functions(text: bytes, modules) -> dict:
-    """{name: the normal form of its body}, of the functions of a module."""
-    tree = Unqualified(modules).visit(ast.parse(text))
-    return {node.name: normal(undocumented(node.body)) for node in tree.body if isinstance(node, ast.FunctionDef)}
-
-
 @functools.cache
 def published(module: str, modules: tuple) -> dict:
-    """The same of the answers of a module, where they have more than one statement: a formula of one line is everybody's."""
-    found = functions((ROOT / f"solutions/{module}.py").read_bytes(), modules)
-    return {name: body for name, body in found.items() if len(body) > 1}
+    """{name: normal form} of a module's answers of more than one statement: a formula of one line is everybody's."""
+    tree = ast.parse((ROOT / f"solutions/{module}.py").read_bytes())
+    bodies = {node.name: undocumented(node.body) for node in tree.body if isinstance(node, ast.FunctionDef)}
+    return {name: normal(body, modules) for name, body in bodies.items() if len(body) > 1}
 
 
-def as_published(files: dict[str, bytes], modules: tuple) -> tuple[list[str], int]:
-    """Which functions of a submission have, up to names, the body that stands in solutions/, and of how many."""
+def compared(files: dict[str, bytes], modules: tuple) -> tuple[str, list[str], int]:
+    """Of a submission: one hash of its code, which functions have the body that stands in solutions/, and of how many.
+    No hash where a file cannot be read or is nested too deeply."""
     known = {name: body for module in modules for name, body in published(module, modules).items()}
     try:
-        written = {name: body for text in files.values() for name, body in functions(text, modules).items()}
+        trees = [ast.parse(files[name]) for name in sorted(files)]
+        code = hashlib.sha256(repr([normal(tree.body) for tree in trees]).encode()).hexdigest()
+        written = {node.name: normal(undocumented(node.body), modules)
+                   for tree in trees for node in tree.body if isinstance(node, ast.FunctionDef) and node.name in known}  # fmt: skip
     except UNREADABLE:
-        written = {}
-    return [name for name in known if written.get(name) == known[name]], len(known)
-
-
-def code_sha256(files: dict[str, bytes]) -> str:
-    """One hash of the code of all files; "" where it cannot be read or is nested too deeply."""
-    try:
-        return hashlib.sha256(repr([(name, normal(ast.parse(files[name]).body)) for name in sorted(files)]).encode()).hexdigest()
-    except UNREADABLE:
-        return ""
+        code, written = "", {}
+    return code, [name for name in known if written.get(name) == known[name]], len(known)

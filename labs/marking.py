@@ -334,7 +334,6 @@ def mark(submission, lab: spec.Lab, backend: str, course: Path, secret: bytes = 
         for exercise in lab.exercises:  # a process of its own each: none suffers from what another left behind
             if again(own[exercise.name]):
                 own[exercise.name] = max(run(exercise, alone[exercise.name], careful=True), own[exercise.name], key=_passes)
-        box.close()
         functions = []
         for exercise in lab.exercises:  # in this order a prerequisite is done with before its answers are given away
             rows, fault = own[exercise.name], []
@@ -348,10 +347,9 @@ def mark(submission, lab: spec.Lab, backend: str, course: Path, secret: bytes = 
         box.close()
     score = sum((Fraction(f.pop("share")) for f in functions), Fraction(0))
     flags = [f"passes-public-fails-hidden: {f['name']}" for f in functions if _public_only(f)]
-    alike_names, longer = alike.as_published(submission.files, lab.modules)
-    if 2 * len(alike_names) > longer:
-        flags.append(f"written-as-in-solutions: {len(alike_names)} of the {longer} longer functions: {', '.join(alike_names)}")
-    result["submission"]["code_sha256"] = alike.code_sha256(submission.files)
+    result["submission"]["code_sha256"], published, longer = alike.compared(submission.files, lab.modules)
+    if 2 * len(published) > longer:
+        flags.append(f"written-as-in-solutions: {len(published)} of the {longer} longer functions: {', '.join(published)}")
     return result | {"status": "graded", "score": points(score), "functions": functions, "flags": flags,
                      "output_excerpt": _excerpt(box.output)}  # fmt: skip
 

@@ -10,6 +10,7 @@ import os
 import py_compile
 import re
 import secrets
+import select
 import selectors
 import shutil
 import signal
@@ -215,9 +216,10 @@ class Worker:
         for pid in inside:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            if inside:
-                self.process.wait(5)
+        if inside and self.process.poll() is None:
+            ended = os.pidfd_open(self.process.pid)
+            select.select([ended], [], [], 5)
+            os.close(ended)
         if self.process.poll() is None:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self.process.pid, signal.SIGKILL)
