@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help env book test lab progress success hint submit release grade record observe bench clean again
+.PHONY: help env book test lab progress success hint submit release grade record observe bench peers clean again
 
 PY := .venv/bin/python
 TORCH_PY := .venv-observe/bin/python
@@ -115,6 +115,14 @@ observe: .venv-observe/ready  ## record all observations again with PyTorch and 
 bench: .venv/ready  ## measure the lab loop, the import and the estimates
 	@$(PY) -m labs bench
 
+.venv-peers/ready: requirements-peers.txt
+	@python=$$(sh tools/python.sh) || exit 1; \
+	echo "Making the environment with nbgrader and Otter-Grader in .venv-peers (about a minute, once) ..."; \
+	"$$python" -m venv --clear .venv-peers && .venv-peers/bin/python -m pip install -qq -r requirements-peers.txt && touch $@
+
+peers: .venv/ready .venv-peers/ready  ## mark a class with pytest, nbgrader and Otter-Grader too, and compare
+	@$(PY) tools/bench_class.py
+
 clean:  ## delete what can be made again: the built book and caches, never .venv* or your work
 	@rm -rf _build .pytest_cache
-	@find . \( -path ./.venv -o -path ./.venv-observe -o -path ./.git \) -prune -o -type d -name __pycache__ -prune -exec rm -rf {} +
+	@find . \( -path ./.venv -o -path ./.venv-observe -o -path ./.venv-peers -o -path ./.git \) -prune -o -type d -name __pycache__ -prune -exec rm -rf {} +

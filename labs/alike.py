@@ -36,9 +36,11 @@ def form(code: CodeType) -> tuple:
     return code.co_argcount, code.co_kwonlyargcount, code.co_flags, b"".join(steps), code.co_exceptiontable, code.co_names, constants
 
 
-def functions(text: bytes, modules=()) -> dict[str, tuple]:
+def functions(text: bytes, modules) -> dict[str, tuple]:
     """{name: form} of the functions of a module. Alone, for the compiler treats what is imported beside them otherwise."""
-    tree = Unqualified(modules).visit(ast.parse(text)) if modules else ast.parse(text)
+    tree = ast.parse(text)
+    if any(f"{module}.".encode() in text for module in modules):
+        tree = Unqualified(modules).visit(tree)
     tree.body = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
     module = compile(tree, "", "exec", dont_inherit=True, optimize=2)
     return {part.co_name: form(part) for part in module.co_consts if isinstance(part, CodeType)}
@@ -57,7 +59,7 @@ def compared(files: dict[str, bytes], modules: tuple) -> tuple[str, list[str], i
     many. No hash where a file cannot be read or is nested too deeply."""
     known = {name: body for module in modules for name, body in published(module, modules).items()}
     try:
-        written = [functions(files[name]) for name in sorted(files)]
+        written = [functions(files[name], modules) for name in sorted(files)]
     except UNREADABLE:
         return "", [], len(known)
     code = hashlib.sha256(repr([sorted(each.items()) for each in written]).encode("utf-8", "backslashreplace")).hexdigest()

@@ -206,6 +206,12 @@ class Worker:
                 if self.drained > LIMITS["output_bytes"]:
                     raise Gone("flood")
 
+    def alone(self) -> bool:
+        """Whether the process that read the file is all there is in the sandbox, as far as can be seen from here."""
+        first = _children(self.process.pid) if self.backend == "bwrap" else []
+        reader = [pid for each in first for pid in _children(each)]
+        return len(reader) == 1 and not _children(reader[0])
+
     def close(self) -> None:
         """Kill all that runs in the sandbox and wait until it is gone."""
         with contextlib.suppress(Gone):

@@ -8,9 +8,11 @@ Started as `python -I -S -B worker.py READ WRITE`, with two pipes to the judge. 
                                             ->  {"missing": true}, or for each case
                                                 {"id", "value" | "refused" | "error" | "unfilled"},
                                                 then {"ended": how}
+    {}                                      ->  {"ended": how}
 
-Careful, a function gets a process of its own and each answer is sent at once; else all share this process and answers
-are sent together, which is quicker and enough where all is right. While a function runs it may ask: {"ask": name,
+Every run is in a process of its own, so that this one keeps the file as it was read. Careful, a function has one alone
+and each answer is sent at once; else functions share one until {} comes, and answers are sent together, which is quicker
+and enough where all is right. While a function runs it may ask: {"ask": name,
 "args", "kwargs"} is answered by the judge, for what it allows.
 """
 
@@ -147,15 +149,17 @@ def main() -> None:
         return
     say({"ready": True})
     gc.freeze()  # so that collecting in a function's process does not copy what it shares with this one
-    while "run" in (request := hear()):
-        if not request["careful"]:
-            serve(request)
-            say({"ended": ""})
-            continue
+    while True:
+        request = hear()
         child = os.fork()
         if child == 0:
             try:
-                serve(request)
+                while "run" in request:
+                    serve(request)
+                    if request["careful"]:
+                        break
+                    say({"ended": ""})
+                    request = hear()
             finally:
                 os._exit(0)
         _, status = os.waitpid(child, 0)
