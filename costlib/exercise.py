@@ -14,6 +14,7 @@ import inspect
 import os
 import re
 import sys
+import typing
 from contextvars import ContextVar
 from pathlib import Path
 
@@ -63,8 +64,9 @@ def exercise(hole=None, *, unit: str | None = None, convention: str = ""):
     if hole is None:
         return functools.partial(exercise, unit=unit, convention=convention)
     name = f"{hole.__module__.rpartition('.')[2]}.{hole.__name__}"
-    parameters = inspect.signature(hole, eval_str=True).parameters  # also under `from __future__ import annotations`
-    checks = {p.name: checker(p.annotation) for p in parameters.values()}
+    code, hints = hole.__code__, typing.get_type_hints(hole, include_extras=True)
+    parameters = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    checks = {name: checker(hints[name]) for name in parameters if name in hints}
 
     @functools.wraps(hole)
     def call(*args, **kwargs):
