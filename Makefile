@@ -115,10 +115,14 @@ observe: .venv-observe/ready  ## record all observations again with PyTorch and 
 bench: .venv/ready  ## measure the lab loop, the import and the estimates
 	@$(PY) -m labs bench
 
+ifneq ($(CURDIR) here,$(file <.venv-peers/ready) $(if $(realpath .venv-peers/bin/python),here))
+.venv-peers/ready: again
+endif
+
 .venv-peers/ready: requirements-peers.txt
 	@python=$$(sh tools/python.sh) || exit 1; \
 	echo "Making the environment with nbgrader and Otter-Grader in .venv-peers (about a minute, once) ..."; \
-	"$$python" -m venv --clear .venv-peers && .venv-peers/bin/python -m pip install -qq -r requirements-peers.txt && touch $@
+	"$$python" -m venv --clear .venv-peers && .venv-peers/bin/python -m pip install -qq -r requirements-peers.txt && printf %s "$(CURDIR)" >$@
 
 peers: .venv/ready .venv-peers/ready  ## mark a class with pytest, nbgrader and Otter-Grader too, and compare
 	@$(PY) tools/bench_class.py

@@ -22,7 +22,7 @@ from pathlib import Path
 from costlib.exercise import ROOT
 from labs.holes import is_exercise, undocumented
 
-PLACES = {"solutions", "instructor", "overlay", "tests", "recorded", ".git", ".venv", ".venv-observe", "__pycache__",
+PLACES = {"solutions", "instructor", "overlay", "tests", "recorded", ".git", ".venv", ".venv-observe", ".venv-peers", "__pycache__",
           ".ipynb_checkpoints", ".doctrees", "jupyter_execute"}  # fmt: skip
 LEAST_NODES = 12  # of an expression: below it, 2 * a * b * c is everybody's
 LEAST_HIDDEN = 10**4

@@ -24,7 +24,7 @@ from labs import alike, holes, judge, loop, spec, wire
 from labs.sandbox import KEPT_OUTPUT, LIMITS, Gone, Worker, nonce, placed, process_limits
 
 DRAWN = 6  # further cases for each function, by the seed
-JUDGING = ("judge", "marking", "sandbox", "spec", "wire", "worker")
+JUDGING = ("judge", "marking", "sandbox", "spec", "syscalls", "wire", "worker")
 SECRET = b"costlib"  # a course that marks uses its own
 TEXTS = {
     "timeout": f"Stopped after {LIMITS['case_seconds']} s. The formula needs no loop over tokens or scalars.",

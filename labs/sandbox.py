@@ -21,7 +21,7 @@ import time
 from pathlib import Path
 
 from costlib.exercise import ROOT
-from labs import holes, wire
+from labs import holes, syscalls, wire
 
 LIMITS = {  # seconds and bytes; CPU, AS, FSIZE, ... are the operating system's names
     "import_seconds": 10, "case_seconds": 2, "function_seconds": 5, "submission_seconds": 60, "reply_bytes": 2**16, "output_bytes": 2**23,
@@ -84,8 +84,19 @@ def starts(backend: str) -> bool:
     if backend == "setpriv" and os.geteuid() != 0 or not shutil.which(backend):
         return False
     # The very command that submissions get, with a Python that does nothing.
-    command = [*_prefix(backend, Path(sys.prefix), {}, 0), _python(), "-I", "-S", "-c", "pass"]
-    return subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL, check=False, timeout=20).returncode == 0
+    return launch(backend, Path(sys.prefix), {}, 0, ["-c", "pass"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).wait(20) == 0
+
+
+def launch(backend: str, course: Path, files: dict[str, Path], slot: int, words: list[str], pass_fds=(), **options) -> subprocess.Popen:
+    """Python, with these words, in a sandbox."""
+    doors = syscalls.opened() if backend == "bwrap" else None
+    shut = [] if doors is None else [doors]
+    command = [*_prefix(backend, course, files, slot, shut), _python(), "-I", "-S", "-B", *words]
+    try:
+        return subprocess.Popen(command, stdin=subprocess.DEVNULL, pass_fds=(*pass_fds, *shut), **options)
+    finally:
+        for each in shut:
+            os.close(each)
 
 
 def _python() -> str:
@@ -97,7 +108,7 @@ def _as_nobody(slot: int) -> list[str]:
     return ["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups", "--no-new-privs", "--bounding-set=-all", "--inh-caps=-all"]
 
 
-def _prefix(backend: str, course: Path, files: dict[str, Path], slot: int) -> list[str]:
+def _prefix(backend: str, course: Path, files: dict[str, Path], slot: int, shut: list[int]) -> list[str]:
     """What stands before `python` in the command."""
     if backend == "none":
         return []
@@ -111,7 +122,7 @@ def _prefix(backend: str, course: Path, files: dict[str, Path], slot: int) -> li
     command += ["--ro-bind", str(course), "/course"]
     for name, path in files.items():
         command += ["--ro-bind", str(path), f"/course/costlib/{name}"]
-    command += ["--chdir", "/tmp"]
+    command += ["--chdir", "/tmp", *(word for doors in shut for word in ("--seccomp", str(doors)))]
     return command + (_as_nobody(slot) if os.geteuid() == 0 else ["--unshare-user", "--cap-drop", "ALL"])
 
 
@@ -144,12 +155,10 @@ class Worker:
         to_worker, self.writes = os.pipe()
         self.reads, from_worker = os.pipe()
         place = "/course" if backend == "bwrap" else str(course)
-        command = [*_prefix(backend, course, files, slot), _python(), "-I", "-S", "-B", f"{place}/labs/worker.py",
-                   str(to_worker), str(from_worker)]  # fmt: skip
-        self.process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-            pass_fds=(to_worker, from_worker), start_new_session=True, env={"PATH": "/usr/bin:/bin"},
-            cwd="/" if backend == "bwrap" else tempfile.gettempdir(),
+        self.process = launch(
+            backend, course, files, slot, [f"{place}/labs/worker.py", str(to_worker), str(from_worker)],
+            pass_fds=(to_worker, from_worker), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
+            env={"PATH": "/usr/bin:/bin"}, cwd="/" if backend == "bwrap" else tempfile.gettempdir(),
         )  # fmt: skip
         os.close(to_worker)
         os.close(from_worker)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-TARGETS = ["env", "book", "test", "lab", "progress", "success", "hint", "submit", "release", "grade", "record", "observe", "bench", "clean"]
+TARGETS = ["env", "book", "test", "lab", "progress", "success", "hint", "submit", "release", "grade", "record", "observe", "bench", "peers", "clean"]
 NOT_INHERITED = {"MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "LAB", "EX", "N", "LEARNER", "BOOK", "DIR", "OUT", "SECRET", "PYTHON", "PYTHONPATH", "LAB_MODULE"}
 
 
@@ -25,7 +25,7 @@ def run(*command, cwd, **env):
 def course_copy(folder):
     """This working tree in another folder, whose name has a space, on the environment that runs the tests."""
     copy = folder / "a copy"
-    shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns(".git", ".venv", ".venv-observe", "_build", "__pycache__", ".pytest_cache"))
+    shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns(".git", ".venv*", "_build", "__pycache__", ".pytest_cache"))
     (copy / ".venv").mkdir()
     for entry in Path(sys.prefix).iterdir():
         if entry.name != "ready":
@@ -310,7 +310,7 @@ def test_what_observes_is_locked_and_the_course_does_without():
 
 
 def test_no_file_names_a_package_index():
-    for name in ("requirements.in", "requirements.txt", "requirements-observe.txt", "pyproject.toml", "Makefile", ".ci/run",
+    for name in ("requirements.in", "requirements.txt", "requirements-observe.txt", "requirements-peers.txt", "pyproject.toml", "Makefile", ".ci/run",
                  ".github/workflows/ci.yml"):
         assert not re.search(r"https?://|index-url|find-links", (ROOT / name).read_text()), name
 
@@ -365,7 +365,7 @@ def test_a_learners_work_survives_every_target(tmp_path):
 
 
 def test_clean_leaves_the_environment_alone(copy):
-    kept = [copy / folder / "made/__pycache__/kept.pyc" for folder in (".venv", ".venv-observe")]
+    kept = [copy / folder / "made/__pycache__/kept.pyc" for folder in (".venv", ".venv-observe", ".venv-peers")]
     gone = [copy / "labs/__pycache__/a.pyc", copy / ".pytest_cache/a", copy / "_build/html/a.html"]
     for path in kept + gone:
         path.parent.mkdir(parents=True, exist_ok=True)

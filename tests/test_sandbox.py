@@ -2,6 +2,7 @@
 
 import json
 import os
+import platform
 import shutil
 import socket
 import subprocess
@@ -22,11 +23,9 @@ def test_t14_nothing_of_the_answers_is_there(backend, course):  # noqa: F811
     """Every file that the sandbox shows, but the system's own."""
     shown = "import os\nfor place, _, files in os.walk('/course'):\n    for f in files: print(os.path.join(place, f))\n"
     shown += "print(*sorted(os.environ), *sorted(os.listdir('/')))"
-    done = subprocess.run(
-        [*sandbox._prefix(backend, course, {}, 0), sandbox._python(), "-I", "-S", "-c", shown],
-        capture_output=True, text=True, check=True, env=os.environ | {"COURSE_SECRET": "x"},
-    )  # fmt: skip
-    *files, there = done.stdout.splitlines()
+    env = os.environ | {"COURSE_SECRET": "x"}
+    said, _ = sandbox.launch(backend, course, {}, 0, ["-c", shown], stdout=subprocess.PIPE, text=True, env=env).communicate()
+    *files, there = said.splitlines()
     names = {Path(line).relative_to("/course").as_posix() for line in files}
     assert {n for n in names if n.startswith("labs/") and n.endswith(".py")} == {"labs/__init__.py", "labs/wire.py", "labs/worker.py"}
     assert not [n for n in names if "solutions" in n or "/lab0" in n]
@@ -49,6 +48,10 @@ ESCAPES = {  # what a function tries; it escapes unless this raises OSError
     "finds what the judge has open": "fails(all(stat.S_ISFIFO(os.fstat(int(n)).st_mode) for n in os.listdir('/proc/self/fd') if int(n) > 2 and os.path.exists('/proc/self/fd/' + n)))",
     "finds the judge's environment": "fails(not any(b'COURSE_SECRET' in open(f'/proc/{{p}}/environ', 'rb').read() for p in ('self', os.getppid())))",
     "becomes root": "os.setuid(0); fails(not os.access('/proc/1/mem', os.W_OK))",
+    "takes memory that outlives it": "fails(ctypes.CDLL(None).shmget(0, 1 << 20, 0o1600) < 0)",
+    "makes a namespace": "fails(ctypes.CDLL(None).unshare(0x10000000) != 0)",
+    "makes a process in a namespace": "fails(ctypes.CDLL(None).syscall({clone}, 0x10000011, 0, 0, 0, 0) < 0)",
+    "asks the kernel by a ring": "fails(ctypes.CDLL(None).syscall(425, 4, ctypes.create_string_buffer(240)) < 0)",
     "mounts": "fails(ctypes.CDLL(None).mount(b'none', b'/tmp', b'tmpfs', 0, None) != 0)",
 }  # fmt: skip
 TRY = """import ctypes, os, socket, stat
@@ -72,7 +75,7 @@ def outside():
         name = f"course-{os.getpid()}"
         nameless.bind(f"\0{name}")
         nameless.listen()
-        yield {"port": server.getsockname()[1], "name": name, "judge": os.getpid(), "bystander": bystander.pid}, bystander
+        yield {"port": server.getsockname()[1], "name": name, "judge": os.getpid(), "clone": {"x86_64": 56}.get(platform.machine(), 220), "bystander": bystander.pid}, bystander
         bystander.kill()
 
 
