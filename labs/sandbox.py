@@ -118,11 +118,11 @@ def _prefix(backend: str, course: Path, files: dict[str, Path], slot: int, shut:
     binds = [*(("--ro-bind-try", path) for path in ("/usr", "/lib", "/lib64", "/bin")), ("--ro-bind", base)]
     command = ["bwrap", "--die-with-parent", "--new-session", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts",
                "--unshare-cgroup-try", "--clearenv", *(word for flag, path in binds for word in (flag, path, path))]  # fmt: skip
-    command += ["--proc", "/proc", "--dev", "/dev", "--remount-ro", "/dev", "--perms", "1777", "--size", str(LIMITS["tmp_bytes"]), "--tmpfs", "/tmp"]
+    command += ["--proc", "/proc", "--remount-ro", "/proc", "--dev", "/dev", "--remount-ro", "/dev", "--perms", "1777", "--size", str(LIMITS["tmp_bytes"]), "--tmpfs", "/tmp"]
     command += ["--ro-bind", str(course), "/course"]
     for name, path in files.items():
         command += ["--ro-bind", str(path), f"/course/costlib/{name}"]
-    command += ["--chdir", "/tmp", *(word for doors in shut for word in ("--seccomp", str(doors)))]
+    command += ["--remount-ro", "/", "--chdir", "/tmp", *(word for doors in shut for word in ("--seccomp", str(doors)))]
     return command + (_as_nobody(slot) if os.geteuid() == 0 else ["--unshare-user", "--cap-drop", "ALL"])
 
 
