@@ -8,6 +8,7 @@ to read.
 
 import ast
 import functools
+import html
 import html.parser
 import json
 import re
@@ -24,6 +25,8 @@ from labs.holes import is_exercise, undocumented
 
 PLACES = {"solutions", "instructor", "overlay", "tests", "recorded", ".git", ".venv", ".venv-observe", ".venv-peers", "__pycache__",
           ".ipynb_checkpoints", ".doctrees", "jupyter_execute"}  # fmt: skip
+SUFFIXES = {"", *".py .md .json .toml .txt .ipynb .html .css .js .map .png .svg .ttf .woff .woff2 .inv .mo .po".split()}
+LEAST_QUOTED = 50  # characters of an answer's lines, blanks left out
 LEAST_NODES = 12  # of an expression: below it, 2 * a * b * c is everybody's
 LEAST_HIDDEN = 10**4
 DROPPED = {"ctx", "kind", "type_comment", "annotation", "returns", "decorator_list", "type_params"}
@@ -60,7 +63,7 @@ class Hidden:
 
 def prove(tree: Path, hidden: Hidden = Hidden()) -> list[str]:
     """Why this folder may not be handed out, one sentence each; an empty list if it may."""
-    found = [*places(tree), *mentions(tree), *filled(tree), *bodies(tree), *values(tree, hidden)]
+    found = [*places(tree), *mentions(tree), *filled(tree), *bodies(tree), *quoted(tree), *values(tree, hidden)]
     return found or [*not_empty(tree)]  # the last rule runs the copy, so only one that passed the others
 
 
@@ -82,7 +85,7 @@ def places(tree: Path) -> Iterator[str]:
         name = path.relative_to(tree)
         if path.is_symlink() or not (path.is_file() or path.is_dir()):
             yield f"{name}: a link or a device, where only files and folders may be"
-        elif path.name in PLACES or path.suffix in (".pyc", ".pyo"):
+        elif path.name in PLACES or path.is_file() and path.suffix not in SUFFIXES:
             yield f"{name}: has no place in an edition"
         elif path.is_file() and path.suffix == ".py" and text_of(path) is None:
             yield f"{name}: is not UTF-8, so that its code cannot be compared"
@@ -221,6 +224,36 @@ def _answers(code) -> Iterator[tuple[int, str]]:
                 last = valued(block[i + length - 1])
                 if type(last).__name__ in heads and (name := known.get(normal([*block[i : i + length - 1], last]))):
                     yield block[i].lineno, name
+
+
+@functools.cache
+def texts(folder: Path) -> dict:
+    """Whose answer -> its lines without blanks as they stand, and as Python lays them out, where they are long enough."""
+    found = {}
+    for path in sorted(folder.glob("*.py")):
+        source = path.read_text(encoding="utf-8")
+        for node in ast.parse(source).body:
+            if isinstance(node, ast.FunctionDef) and (body := undocumented(node.body)):
+                for lines in (source.split("\n")[body[0].lineno - 1 : node.end_lineno], "\n".join(map(ast.unparse, body)).split("\n")):
+                    lines = [line for line in map(bare, lines) if len(line) > 10]
+                    if sum(map(len, lines)) >= LEAST_QUOTED:
+                        found.setdefault(f"{path.stem}.{node.name}", []).append(lines)
+    return found
+
+
+def bare(text: str) -> str:
+    """A text without blanks and line ends, also those of JSON and of a string, and with one kind of quotes."""
+    return re.sub(r'\s+|\\n|\\(?=["\'])', "", text).replace('"', "'")
+
+
+def quoted(tree: Path) -> Iterator[str]:
+    """No answer line by line, whatever it stands in: a text, a string, a comment, a difference, the middle of a sentence."""
+    for path in files(tree):
+        text = html.unescape(path.read_bytes().decode("utf-8", "ignore"))
+        shown = bare(text) + bare(re.sub("<[^<>]+>", "", text))
+        for name, layouts in texts(ROOT / "solutions").items():
+            if any(all(line in shown for line in lines) for lines in layouts):
+                yield f"{path.relative_to(tree)}: quotes the answer of {name}"
 
 
 # Where code stands

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import zipfile
 from pathlib import Path
+from textwrap import indent
 from types import SimpleNamespace
 
 import pytest
@@ -414,6 +415,23 @@ def test_an_answer_in_code_in_a_page_in_a_notebook_and_in_the_book_is_found(plan
     assert re.fullmatch(rf"{re.escape(file)}:\d+: the answer of {re.escape(BODY)}", said)
 
 
+VERBATIM = (ROOT / "solutions/napkin.py").read_text()
+FORMS = {
+    "notes.txt": str, "labs/notes.json": lambda text: json.dumps({"text": text}), "costlib/data/notes.py": lambda text: f"NOTES = {text!r}\n",
+    "costlib/notes.py": lambda text: "".join(f"# {line}\n" for line in text.split("\n")), "chapters/notes.md": lambda text: indent(text, "    "),
+    "book/notes.html": lambda text: f"<!-- {text} -->", "book/more.html": lambda text: f"<code>{text.replace('<', '&lt;')}</code>",
+    "labs/notes.md": lambda text: "".join(f"+ {line}\n" for line in text.split("\n")), "book/_static/notes.js": lambda text: f"x = `{text}`",
+    "book/notes.ipynb": lambda text: json.dumps({"cells": [{"cell_type": "code", "source": "1", "outputs": [{"text": text}]}]}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("file", FORMS)
+def test_an_answer_is_found_whatever_it_stands_in(plant, file):
+    said = plant(file, FORMS[file](VERBATIM))
+    quoted = {line.rpartition(" ")[2] for line in said if line.startswith(f"{file}: quotes the answer of ")}
+    assert {"napkin.total_params", "napkin.training_flops_exact", "napkin.kv_cache_bytes", "napkin.budget_report"} <= quoted
+
+
 def test_an_answer_that_a_cell_computes_is_found(plant):
     node = ast.parse(answer("forward.a16_block")).body[0]
     value = ast.unparse(node.body[-1].value)
@@ -452,7 +470,7 @@ def test_an_edition_whose_loop_does_not_run_is_refused(plant):
 
 @pytest.mark.parametrize("file", [
     "solutions/napkin.py", "labs/solutions", "instructor/notes.md", "overlay/lab01.json", "tests/a.py", "labs/recorded", ".git/HEAD",
-    "labs/__pycache__/a.txt", "labs/judge.pyc", "book/.doctrees/a", ".venv/pyvenv.cfg",
+    "labs/__pycache__/a.txt", "labs/judge.pyc", "labs/a.zip", "labs/judge.PY", "book/.doctrees/a", ".venv/pyvenv.cfg",
 ])  # fmt: skip
 def test_a_file_that_has_no_place_is_found(plant, file):
     said = plant(file, "")
