@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import jsonschema
@@ -86,6 +87,8 @@ def test_what_is_marked_is_kept_and_what_changed_is_marked_again(tmp_path, refer
     assert run(submission, secret=b"y", cases=wrong) == ["ada"] and run(submission, secret=b"y", cases=right) == ["ada"]
     monkeypatch.setattr(marking, "version", lambda lab: "0" * 12)
     assert run(submission, secret=b"y", cases=right) == ["ada"]
+    monkeypatch.setattr(batch, "try_itself", lambda *_: pytest.fail("nothing of it runs"))
+    assert run(replace(submission, files={}, sha256="", reason="It is empty.")) == ["ada"]
 
 
 WITHOUT_TRIAL = "import sys; from labs import __main__ as command, batch; batch.try_itself = lambda *_: None; sys.exit(command.main(sys.argv[1:]))"

@@ -10,6 +10,7 @@ from importlib.metadata import distributions
 from pathlib import Path
 
 import pytest
+from packaging.specifiers import SpecifierSet
 
 ROOT = Path(__file__).parents[1]
 TARGETS = ["env", "book", "test", "lab", "progress", "success", "hint", "submit", "release", "grade", "record", "observe", "bench", "peers", "clean"]
@@ -297,6 +298,14 @@ def test_nothing_installed_floats():
     for own in ("pip", "transformer-cost-course"):
         installed.pop(own, None)
     assert installed == locked("requirements.txt")
+
+
+def test_what_is_locked_installs_on_every_python_that_the_course_names():
+    """Also on the first of each: Debian 12's own is 3.11.2."""
+    packages = distributions(path=[path for path in sys.path if path.startswith(sys.prefix)])
+    needs = {each.metadata["Name"]: SpecifierSet(each.metadata["Requires-Python"] or "") for each in packages}
+    refuse = [(name, f"3.{minor}.0") for name, needed in needs.items() for minor in (11, 12, 13) if f"3.{minor}.0" not in needed]
+    assert len(needs) > 50 and not refuse
 
 
 def test_what_the_course_uses_is_locked():
