@@ -29,7 +29,7 @@ code { font: .9em ui-monospace, monospace; }
 .soft { color: var(--soft); }
 .counts { display: flex; flex-wrap: wrap; gap: .75rem; list-style: none; margin: 0; padding: 0; }
 .counts li { background: var(--box); border-radius: .4rem; flex: 1 1 8rem; padding: .6rem .9rem; }
-.counts b { display: block; font-size: 1.5rem; line-height: 1.2; font-variant-numeric: tabular-nums; }
+.counts b { display: block; font-size: 1.3rem; line-height: 1.3; white-space: nowrap; font-variant-numeric: tabular-nums; }
 .mistakes { list-style: none; margin: 0; padding: 0; }
 .mistakes li { margin: 1.1rem 0; }
 .mistakes p { margin: .1rem 0; }
@@ -103,7 +103,9 @@ def misconceptions(graded) -> list[tuple]:
     hints = defaultdict(Counter)
     for result in graded:
         for function in result["functions"]:
-            if function["status"] != "pass" and function["status"] not in UNWRITTEN:
+            if function["mistake"] == "import":  # one mistake, and not one in each function
+                hints["", "import"][function["hint"]] += function is result["functions"][0]
+            elif function["status"] != "pass" and function["status"] not in UNWRITTEN:
                 hints[function["name"], function["mistake"]][function["hint"]] += 1
     rows = [(each.total(), name, mistake, min(each, key=lambda hint: (-each[hint], hint)), len(each))
             for (name, mistake), each in hints.items()]  # fmt: skip
@@ -126,7 +128,8 @@ def _mistakes(graded) -> str:
 
 
 def _mistake(whole, count, name, mistake, hint, kinds) -> str:
-    return (f"<li><p><b>{count} of {whole}</b> in <code>{text(name)}</code>: <strong>{text(mistake)}</strong></p>"
+    where = f"<code>{text(name)}</code>" if name else "the whole file"
+    return (f"<li><p><b>{count} of {whole}</b> in {where}: <strong>{text(mistake)}</strong></p>"
             f"{_bar(count, whole)}<blockquote>{'For instance: ' * (kinds > 1)}{text(hint)}</blockquote></li>")
 
 
@@ -227,7 +230,7 @@ def _look(results, graded) -> str:
     if flags:
         parts.append("<h3>Flags</h3>\n<p class='soft'>passes-public-fails-hidden: every shown case right and every other wrong. Is the "
                      "answer written down instead of computed? written-as-in-solutions: most of the functions that take more than one "
-                     "statement are, up to their names, those of the course's public reference. Ask for an explanation of one.</p>\n" + _table("Flags", ["learner", "flag"], flags, long=1))  # fmt: skip
+                     "statement are, up to their names, those of the course's public reference. Ask for an explanation of one.</p>\n" + _folded(_table("Flags", ["learner", "flag"], flags, long=1), len(flags)))  # fmt: skip
     files = [[text(result["learner"]), text(", ".join(result["unexpected_files"]))] for result in results if result["unexpected_files"]]
     if files:
         parts.append("<h3>Files that no lab asks for</h3>\n<p class='soft'>They were not read.</p>\n"
@@ -238,6 +241,10 @@ def _look(results, graded) -> str:
                      "alike, and a pair may be allowed. Ask before you conclude.</p>\n"
                      + _table("Did these work together?", ["learners", "what is the same"], same, long=0))  # fmt: skip
     return "\n".join(parts if len(parts) > 1 else [*parts, "<p>Nobody in particular.</p>"])
+
+
+def _folded(table, rows) -> str:
+    return table if rows <= AT_FIRST else f"<details><summary>{rows} of them</summary>{table}</details>"
 
 
 def _everyone(results) -> str:

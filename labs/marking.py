@@ -146,7 +146,7 @@ def received(message: dict, path: str = ""):
     if "error" in message:
         kind, text, line = error if type(error) is list and len(error) == 3 else ("an error", "", 0)
         where = f" (line {line})" if type(line) is int and 0 < line < 10**6 else ""
-        return "error", f"It raised {_shown(kind)}: {_shown(text)}{where}."
+        return "error", f"It raised {_shown(kind)}{': ' * bool(text)}{_shown(text)}{where}."
     if type(refused) is list and len(refused) == 2:
         code, text = map(_shown, refused)
         return ("error", text) if code == "RETURN" else ("", spec.Refused(code))
@@ -354,7 +354,8 @@ def mark(submission, lab: spec.Lab, backend: str, course: Path, secret: bytes = 
                 helped = run(exercise, given | needed, careful=True)
                 if _passes(helped) > _passes(rows):
                     rows, fault = helped, broken
-            functions.append(entry(lab, exercise, rows, fault))
+            unread = box.trouble and (rows[0]["status"], rows[0]["got"]) == box.trouble
+            functions.append(entry(lab, exercise, rows, fault) | ({"mistake": "import"} if unread else {}))
         box.close()
     score = sum((Fraction(f.pop("share")) for f in functions), Fraction(0))
     flags = [f"passes-public-fails-hidden: {f['name']}" for f in functions if _public_only(f)]

@@ -84,6 +84,12 @@ def test_one_mistake_told_in_several_ways_shows_the_most_frequent_as_an_instance
     assert item.blockquote.text == "For instance: It raised ZeroDivisionError."
 
 
+def test_a_file_that_cannot_be_imported_is_one_mistake_and_not_one_in_each_function():
+    unread = [function(name, "f|f", mistake="import", hint="Your file cannot be imported.") for name in ("matmul_flops", "kv_cache_bytes")]
+    (item,) = page([result("ida", *unread), result("jon", *unread), RIGHT]).find("ol", class_="mistakes").find_all("li")
+    assert " ".join(item.p.text.split()) == "2 of 3 in the whole file: import" and item.blockquote.text == "Your file cannot be imported."
+
+
 def test_what_is_not_written_is_no_misconception():
     said = words(section(page([STUB, RIGHT]), "The class by misconception"))
     assert said.strip() == "No known mistake was made."
@@ -134,6 +140,12 @@ def test_flags_are_listed_with_the_question_they_raise():
     soup = page([RIGHT, HIDDEN])
     assert table(soup, "Flags") == [["dan", "passes-public-fails-hidden: kv_cache_bytes"]]
     assert "written down instead of computed?" in words(section(soup, "Learners to look at"))
+
+
+def test_many_flags_are_folded_away():
+    flagged = [RIGHT | {"learner": f"s{i:02}", "flags": ["written-as-in-solutions: 9 of the 9"]} for i in range(13)]
+    folded = section(page(flagged), "Learners to look at")
+    assert "13 of them" in words(folded) and table(page(flagged), "Flags")[12] == ["s12", flagged[12]["flags"][0]]
 
 
 def same(learners, **submission):
