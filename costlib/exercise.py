@@ -64,7 +64,7 @@ def exercise(hole=None, *, unit: str | None = None, convention: str = ""):
     if hole is None:
         return functools.partial(exercise, unit=unit, convention=convention)
     name = f"{hole.__module__.rpartition('.')[2]}.{hole.__name__}"
-    code, hints = hole.__code__, typing.get_type_hints(hole, include_extras=True)
+    code, hints = unwrapped(hole).__code__, typing.get_type_hints(unwrapped(hole), include_extras=True)
     parameters = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     checks = {name: checker(hints[name]) for name in parameters if name in hints}
 
@@ -122,15 +122,22 @@ def reference(name: str):
         ) from None
 
 
+def unwrapped(hole):
+    """The function itself, below decorators of its author's own."""
+    while hasattr(hole, "__wrapped__"):
+        hole = hole.__wrapped__
+    return hole
+
+
 def is_empty(call) -> bool:
     """Whether the body of an exercise is nothing but its docstring and `raise Unfilled`."""
-    code = call.__wrapped__.__code__
+    code = unwrapped(call).__code__
     return code.co_names == ("Unfilled",) and code.co_nlocals == code.co_argcount + code.co_kwonlyargcount
 
 
 def lab_of(hole) -> str:
     """The number of the lab that an exercise belongs to, as its module declares it."""
-    return hole.__globals__["LAB"]
+    return unwrapped(hole).__globals__["LAB"]
 
 
 def source_of(hole) -> tuple[str, str, str]:
@@ -150,7 +157,8 @@ def reading(hole) -> str:
 
 def where(hole) -> str:
     """What to read, what to write and what to run: the text of Unfilled."""
-    file, line = Path(hole.__code__.co_filename), hole.__code__.co_firstlineno
+    code = unwrapped(hole).__code__
+    file, line = Path(code.co_filename), code.co_firstlineno
     return (
         f"{hole.__name__} is not written yet\n"
         f"  write  {file.relative_to(ROOT) if file.is_relative_to(ROOT) else file}:{line}\n"

@@ -82,6 +82,11 @@ def others_right(result, *names):
     return all(f["status"] == "pass" for f in result["functions"] if f["name"] not in names)
 
 
+def test_every_threat_has_a_test():
+    texts = "".join(path.read_text(encoding="utf-8") for path in Path(__file__).parent.glob("test_*.py"))
+    assert not [i for i in range(1, 50) if not re.search(rf"(?<![A-Za-z])[Tt]{i:02}(?![0-9])", texts)]
+
+
 # What is right and what is not
 
 
@@ -135,6 +140,14 @@ def test_a_file_may_try_things_out_while_it_is_read(marked, course, number, addi
     right = {f"{m}.py": holes.filled(starter[f"{m}.py"], (ROOT / f"solutions/{m}.py").read_text(), m) for m in lab.modules}
     result = marked({name: f"from __future__ import annotations\n{text}\n{addition}\n" for name, text in right.items()}, lab)
     assert result["score"] == result["max_score"]
+
+
+@pytest.mark.parametrize("above, below", [("", "@functools.cache\n"), ("@logged\n", ""), ("", "@logged\n")])
+def test_a_decorator_of_ones_own_changes_nothing(marked, reference, above, below):
+    logged = ("\nimport functools\ndef logged(f):\n    @functools.wraps(f)\n    def g(*args, **kwargs):\n        print(f.__name__)\n"
+              "        return f(*args, **kwargs)\n    return g\n\n\n@")  # fmt: skip
+    text = re.sub(r"@exercise\ndef (matmul_flops|training_flops|kv_cache_bytes)", rf"{above}@exercise\n{below}def \1", reference)
+    assert text.count(above + below) >= 3 and marked(text.replace("\n@", logged, 1))["score"] == "39"
 
 
 def test_the_same_answer_to_many_cases_is_worth_as_much_as_one(marked, course):
