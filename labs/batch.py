@@ -229,6 +229,8 @@ def main(args) -> int:
         raise ManifestError("MISSING", f"{args.secret_file} is empty; a secret: python3 -c 'import secrets; print(secrets.token_hex())'")
     if args.jobs < 0:
         raise ManifestError("NONPOS", f"--jobs {args.jobs}; 1 or more")
+    if gone := [str(path) for path in args.submissions if not os.path.lexists(path)]:
+        raise ManifestError("MISSING", f"{gone[0]} is not there; name folders, zips, .py files or notebooks that are")
     cases = overlay(args.overlay, [lab.number]) if args.overlay else {}
     latest = [all_of_one[-1] for all_of_one in intake.take_all(args.submissions, lab, args.due, "files" if args.due else None).values()]
     if args.learner:

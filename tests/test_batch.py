@@ -245,6 +245,11 @@ def test_own_cases_that_cannot_be_used_are_refused_by_file(tmp_path, text, said)
         batch.overlay(tmp_path, ["01"])
 
 
+def test_what_is_not_there_is_no_learner(tmp_path, capsys):
+    status = command.main(["grade", str(tmp_path / "*"), "--lab", "1", "--out", str(tmp_path / "out")])
+    assert status == 2 and "* is not there" in capsys.readouterr().err and not (tmp_path / "out").exists()
+
+
 def test_an_empty_secret_is_refused(handed_in, tmp_path, capsys):
     (Path(tmp_path) / "secret").write_text("\n")
     status = command.main(["grade", str(handed_in / "empty.py"), "--lab", "1", "--out", str(tmp_path), "--secret-file", str(tmp_path / "secret")])
