@@ -1,66 +1,62 @@
-"""When do two people have the same code? Up to the names of local variables, annotations, comments and layout; nothing
-is imported or run.
-
-Python's own compiler makes the comparable form: in it a local variable is a number, and no comment, docstring (they are
-left out on request), annotation or line remains.
-"""
+"""When are two pieces of code the same? Up to names, annotations, comments and layout; nothing is imported or run."""
 
 import ast
 import functools
 import hashlib
-from opcode import opmap
-from types import CodeType
 
 from costlib.exercise import ROOT
+from labs.holes import undocumented
 
-NOTHING = opmap["NOP"]  # what is left of a docstring
+DROPPED = {"ctx", "kind", "type_comment", "annotation", "returns", "decorator_list", "type_params"}
+
 UNREADABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
+NAMED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
-class Unqualified(ast.NodeTransformer):
-    """`napkin.matmul_flops` as `matmul_flops`: the reference calls through the module, a learner calls in it."""
+def normal(nodes: list, modules=()) -> tuple:
+    """These nodes with names replaced by numbers in the order of their first use, docstrings and annotations dropped.
+    `napkin.matmul_flops` is as good as `matmul_flops` where napkin is among the modules."""
+    numbers = {}
 
-    def __init__(self, modules):
-        self.modules = modules
+    def number(name):
+        return numbers.setdefault(name, len(numbers))
 
-    def visit_Attribute(self, node):
-        self.generic_visit(node)
-        own = isinstance(node.value, ast.Name) and node.value.id in self.modules
-        return ast.copy_location(ast.Name(node.attr, ast.Load()), node) if own else node
+    def shape(node):
+        kind = type(node)
+        if kind is ast.Name:
+            return number(node.id)
+        if kind is ast.arg:
+            return number(node.arg)
+        if kind is list:
+            return tuple(map(shape, undocumented(node)))
+        if kind is ast.Attribute and modules and isinstance(node.value, ast.Name) and node.value.id in modules:
+            return number(node.attr)
+        if not isinstance(node, ast.AST):
+            return repr(node)
+        named = [number(node.name)] if kind in NAMED else []
+        parts = (getattr(node, name, None) for name in node._fields if name not in DROPPED and not (named and name == "name"))
+        return (kind.__name__, *named, *map(shape, parts))
 
-
-def form(code: CodeType) -> tuple:
-    """What a piece of code does, whatever its variables are called."""
-    constants = tuple(form(part) if isinstance(part, CodeType) else repr(part) for part in code.co_consts)
-    steps = [code.co_code[i : i + 2] for i in range(0, len(code.co_code), 2) if code.co_code[i] != NOTHING]
-    return code.co_argcount, code.co_kwonlyargcount, code.co_flags, b"".join(steps), code.co_exceptiontable, code.co_names, constants
-
-
-def functions(text: bytes, modules) -> dict[str, tuple]:
-    """{name: form} of the functions of a module. Alone, for the compiler treats what is imported beside them otherwise."""
-    tree = ast.parse(text)
-    if any(f"{module}.".encode() in text for module in modules):
-        tree = Unqualified(modules).visit(tree)
-    tree.body = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
-    module = compile(tree, "", "exec", dont_inherit=True, optimize=2)
-    return {part.co_name: form(part) for part in module.co_consts if isinstance(part, CodeType)}
+    return tuple(map(shape, nodes))
 
 
 @functools.cache
-def published(module: str, modules: tuple) -> dict[str, tuple]:
-    """The same of a module of solutions, where there is more than one statement: a formula of one line is everybody's."""
-    text = (ROOT / f"solutions/{module}.py").read_bytes()
-    longer = {node.name for node in ast.parse(text).body if isinstance(node, ast.FunctionDef) and len(node.body) > 1}
-    return {name: body for name, body in functions(text, modules).items() if name in longer}
+def published(module: str, modules: tuple) -> dict:
+    """{name: normal form} of a module's answers of more than one statement: a formula of one line is everybody's."""
+    tree = ast.parse((ROOT / f"solutions/{module}.py").read_bytes())
+    bodies = {node.name: undocumented(node.body) for node in tree.body if isinstance(node, ast.FunctionDef)}
+    return {name: normal(body, modules) for name, body in bodies.items() if len(body) > 1}
 
 
 def compared(files: dict[str, bytes], modules: tuple) -> tuple[str, list[str], int]:
-    """Of a submission: one hash of its functions, which of them have the body that stands in solutions/, and of how
-    many. No hash where a file cannot be read or is nested too deeply."""
+    """Of a submission: one hash of its code, which functions have the body that stands in solutions/, and of how many.
+    No hash where a file cannot be read or is nested too deeply."""
     known = {name: body for module in modules for name, body in published(module, modules).items()}
     try:
-        written = [functions(files[name], modules) for name in sorted(files)]
+        trees = [ast.parse(files[name]) for name in sorted(files)]
+        code = hashlib.sha256(repr([normal(tree.body) for tree in trees]).encode()).hexdigest()
+        written = {node.name: normal(undocumented(node.body), modules)
+                   for tree in trees for node in tree.body if isinstance(node, ast.FunctionDef) and node.name in known}  # fmt: skip
     except UNREADABLE:
-        return "", [], len(known)
-    code = hashlib.sha256(repr([sorted(each.items()) for each in written]).encode("utf-8", "backslashreplace")).hexdigest()
-    return code, [name for each in written for name, body in each.items() if known.get(name) == body], len(known)
+        code, written = "", {}
+    return code, [name for name in known if written.get(name) == known[name]], len(known)

@@ -216,7 +216,7 @@ def identical(results) -> list[tuple[str, list[str]]]:
         learners = sorted({result["learner"] for result in group})
         if len(learners) > 1:
             bytes_too = len({result["submission"]["sha256"] for result in group}) == 1
-            found.append(("the same file, byte for byte" if bytes_too else "the same functions but for names, comments and layout", learners))
+            found.append(("the same file, byte for byte" if bytes_too else "the same code but for names, comments and layout", learners))
     return sorted(found, key=lambda row: row[1])
 
 

@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from costlib.exercise import ROOT
+from labs.alike import normal
 from labs.holes import is_exercise, undocumented
 
 PLACES = {"solutions", "instructor", "overlay", "tests", "recorded", ".git", ".venv", ".venv-observe", ".venv-peers", "__pycache__",
@@ -29,7 +30,6 @@ SUFFIXES = {"", *".py .md .json .toml .txt .ipynb .html .css .js .map .png .svg 
 LEAST_QUOTED = 50  # characters of an answer's lines, blanks left out
 LEAST_NODES = 12  # of an expression: below it, 2 * a * b * c is everybody's
 LEAST_HIDDEN = 10**4
-DROPPED = {"ctx", "kind", "type_comment", "annotation", "returns", "decorator_list", "type_params"}
 MENTION = re.compile(r"(?<![\w.])(solutions|instructor)/")
 NUMBER = re.compile(r"\d{1,3}(?:[,_\u202f\u2009\u00a0]\d{3})+(?!\d)|\d+")
 
@@ -142,21 +142,6 @@ def valued(statement):
     if isinstance(statement, ast.Assign) and len(statement.targets) == 1 and isinstance(statement.targets[0], ast.Name):
         return statement.value
     return statement
-
-
-def normal(nodes: list) -> tuple:
-    """These nodes with names replaced by numbers in the order of their first use, docstrings and annotations dropped."""
-    numbers = {}
-
-    def shape(node):
-        if isinstance(node, (ast.Name, ast.arg)):
-            return numbers.setdefault(node.id if isinstance(node, ast.Name) else node.arg, len(numbers))
-        if isinstance(node, ast.AST):
-            parts = (getattr(node, name, None) for name in node._fields if name not in DROPPED)
-            return (type(node).__name__, *map(shape, parts))
-        return tuple(map(shape, undocumented(node))) if isinstance(node, list) else repr(node)
-
-    return tuple(map(shape, nodes))
 
 
 def size(node) -> int:

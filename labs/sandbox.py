@@ -83,8 +83,9 @@ def choose(trusted: bool = False) -> str:
 def starts(backend: str) -> bool:
     if backend == "setpriv" and os.geteuid() != 0 or not shutil.which(backend):
         return False
-    # The very command that submissions get, with a Python that does nothing.
-    return launch(backend, Path(sys.prefix), {}, 0, ["-c", "pass"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).wait(20) == 0
+    # The very command that submissions get. A Python whose library cannot be reached may start with another's.
+    same = ["-c", "import sys; sys.exit(sys.version != sys.argv[1])", sys.version]
+    return launch(backend, Path(sys.prefix), {}, 0, same, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).wait(20) == 0
 
 
 def launch(backend: str, course: Path, files: dict[str, Path], slot: int, words: list[str], pass_fds=(), **options) -> subprocess.Popen:
@@ -114,10 +115,14 @@ def _prefix(backend: str, course: Path, files: dict[str, Path], slot: int, shut:
         return []
     if backend == "setpriv":
         return _as_nobody(slot)
-    base = sys.base_prefix
-    binds = [*(("--ro-bind-try", path) for path in ("/usr", "/lib", "/lib64", "/bin")), ("--ro-bind", base)]
+    base = Path(sys.base_prefix)
+    # What leads to a Python in somebody's home is closed to others, there; here it holds nothing else.
+    above = [] if base.is_relative_to("/usr") else [path for path in reversed(base.parents) if path != Path("/")]
+    binds = [*(("--ro-bind-try", path) for path in ("/usr", "/lib", "/lib64", "/bin")), ("--ro-bind", str(base))]
     command = ["bwrap", "--die-with-parent", "--new-session", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts",
-               "--unshare-cgroup-try", "--clearenv", *(word for flag, path in binds for word in (flag, path, path))]  # fmt: skip
+               "--unshare-cgroup-try", "--clearenv"]  # fmt: skip
+    command += [word for path in above for word in ("--perms", "0755", "--dir", str(path))]
+    command += [word for flag, path in binds for word in (flag, path, path)]
     command += ["--proc", "/proc", "--remount-ro", "/proc", "--dev", "/dev", "--remount-ro", "/dev", "--perms", "1777", "--size", str(LIMITS["tmp_bytes"]), "--tmpfs", "/tmp"]
     command += ["--ro-bind", str(course), "/course"]
     for name, path in files.items():

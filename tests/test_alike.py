@@ -1,4 +1,4 @@
-"""Code is compared up to its variables' names, comments and layout, and no further."""
+"""Code is compared up to its names, comments and layout, and no further."""
 
 from pathlib import Path
 
@@ -9,14 +9,15 @@ from labs import alike, holes, spec
 
 PLAIN = b"def f(a, b):\n    c = a * b\n    return c + 1\n"
 SAME = {
-    "other names": b"def f(left, right):\n    found = left * right\n    return found + 1\n",
+    "other names": b"def g(left, right):\n    found = left * right\n    return found + 1\n",
     "a docstring": b'def f(a, b):\n    """What it is."""\n    c = a * b\n    return c + 1\n',
     "annotations": b"def f(a: int, b: int) -> int:\n    c = a * b\n    return c + 1\n",
     "layout": b"def f(a, b):\n\n    c = (a *\n         b)  # why\n    return c + 1",
 }
 OTHER = {
     "another constant": PLAIN.replace(b"1", b"2"), "another order": PLAIN.replace(b"a * b", b"b * a"),
-    "another function called": PLAIN.replace(b"a * b", b"max(a, b)"), "yet another": PLAIN.replace(b"a * b", b"min(a, b)"),
+    "a function called": PLAIN.replace(b"a * b", b"max(a, b)"), "an attribute": PLAIN.replace(b"a * b", b"a.b(b)"),
+    "another attribute": PLAIN.replace(b"a * b", b"a.c(b)"),
     "a name used twice": PLAIN.replace(b"a * b", b"a * a"), "one statement": b"def f(a, b):\n    return a * b + 1\n",
 }  # fmt: skip
 

@@ -156,7 +156,7 @@ def test_identical_files_are_a_question_and_no_verdict():
     soup = page([*same(["ida", "jon"], sha256="a" * 64), *same(["kim"], sha256="b" * 64, code_sha256="d" * 64),
                  *same(["lea"], sha256="c" * 64, code_sha256="d" * 64), RIGHT])  # fmt: skip
     assert table(soup, "Did these work together?") == [
-        ["ida, jon", "the same file, byte for byte"], ["kim, lea", "the same functions but for names, comments and layout"]]
+        ["ida, jon", "the same file, byte for byte"], ["kim, lea", "the same code but for names, comments and layout"]]
     text = words(section(soup, "Learners to look at"))
     assert "A question, not a verdict" in text and not re.search("cheat|plagiar|copied|suspect|collu", class_report.html([RIGHT]) + text)
 
