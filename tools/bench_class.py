@@ -220,7 +220,7 @@ def graders() -> dict:
 
 def main() -> None:
     ask = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    ask.add_argument("--fast", type=int, default=24, help="submissions for this course and pytest")
+    ask.add_argument("--fast", type=int, default=100, help="submissions for this course and pytest")
     ask.add_argument("--slow", type=int, default=4, help="submissions for nbgrader and Otter-Grader")
     ask.add_argument("--rounds", type=int, default=3)
     args, found = ask.parse_args(), graders()
