@@ -16,9 +16,9 @@ import signal
 import sys
 import tempfile
 import traceback
-from dataclasses import replace
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
+from dataclasses import replace
 from pathlib import Path
 
 from costlib.domain import ManifestError

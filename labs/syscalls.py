@@ -14,11 +14,11 @@ import struct
 ARCHITECTURES = {  # AUDIT_ARCH_* of linux/audit.h, and the numbers
     "x86_64": (0xC000003E, {
         "shmget": 29, "semget": 64, "msgget": 68, "ptrace": 101, "mount": 165, "add_key": 248, "request_key": 249, "keyctl": 250,
-        "unshare": 272, "perf_event_open": 298, "setns": 308, "bpf": 321, "userfaultfd": 323, "io_uring_setup": 425,
+        "unshare": 272, "perf_event_open": 298, "setns": 308, "process_vm_readv": 310, "process_vm_writev": 311, "bpf": 321, "userfaultfd": 323, "io_uring_setup": 425,
         "clone": 56, "clone3": 435}),
     "aarch64": (0xC00000B7, {
         "mount": 40, "unshare": 97, "ptrace": 117, "msgget": 186, "semget": 190, "shmget": 194, "add_key": 217, "request_key": 218,
-        "keyctl": 219, "perf_event_open": 241, "setns": 268, "bpf": 280, "userfaultfd": 282, "io_uring_setup": 425,
+        "keyctl": 219, "perf_event_open": 241, "setns": 268, "process_vm_readv": 270, "process_vm_writev": 271, "bpf": 280, "userfaultfd": 282, "io_uring_setup": 425,
         "clone": 220, "clone3": 435}),
 }  # fmt: skip
 NAMESPACES = 0x7E020000  # CLONE_NEW*, the flags of clone that make one

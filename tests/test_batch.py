@@ -106,6 +106,7 @@ def start(folder, out):
     return subprocess.Popen(
         [sys.executable, "-c", WITHOUT_TRIAL, "grade", *sorted(map(str, folder.iterdir())), "--lab", "1", "--out", str(out)],
         cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+        env=os.environ | {"TMPDIR": str(out.parent)},  # where what a killed one leaves is cleared away
     )  # fmt: skip
 
 
