@@ -180,7 +180,7 @@ SETUP = """\
 # Gradescope runs this once, as root, when the image is built: Python 3.11 to 3.13 and setpriv, from the system's packages.
 set -euo pipefail
 export DEBIAN_FRONTEND=noninteractive
-find_python() { for name in python3.13 python3.12 python3.11; do command -v "$name" && return; done; return 1; }
+find_python() { for name in python3.13 python3.12 python3.11; do "$name" -c "" 2>/dev/null && command -v "$name" && return; done; return 1; }
 apt-get update
 apt-get install -y --no-install-recommends python3 python3-venv util-linux
 if ! find_python >/dev/null; then  # Ubuntu 22.04's own is 3.10
