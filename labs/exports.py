@@ -138,6 +138,7 @@ def _tests(i, function) -> list[dict]:
     weight = sum(Fraction(case["max_points"]) for case in function["cases"]) or 1
     most = _cents(whole * sum(Fraction(case["max_points"]) for case in cases) / weight) if others else whole
     got = _cents(whole * sum(Fraction(case["points"]) for case in cases) / weight) if others else score
+    got = max(got, score - (whole - most))  # where a cent more is shared out than was rounded off
     tests = [_test(i, name, got, most, right(cases) == len(cases), told(function))]
     if others:
         tests.append(_test(f"{i}.1", f"{name}, more cases", score - got, whole - most, right(others) == len(others),

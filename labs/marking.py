@@ -298,6 +298,15 @@ def hint_for(lab, exercise, rows) -> tuple[str, str]:
     return mistake or "unknown", told or TEXTS["unknown"]
 
 
+def to_cents(shares: list[Fraction]) -> list[Fraction]:
+    """Each rounded to a cent, so that they add up to their sum rounded down: the largest remainders get a cent more."""
+    cents = [int(share * 100) for share in shares]
+    by_remainder = sorted(range(len(shares)), key=lambda i: cents[i] - shares[i] * 100)
+    for i in by_remainder[: int(sum(shares) * 100) - sum(cents)]:
+        cents[i] += 1
+    return [Fraction(each, 100) for each in cents]
+
+
 def points(share: Fraction) -> str:
     """An exact amount as a decimal of at most two digits, rounded down."""
     cents = int(share * 100)
@@ -357,12 +366,14 @@ def mark(submission, lab: spec.Lab, backend: str, course: Path, secret: bytes = 
             unread = box.trouble and (rows[0]["status"], rows[0]["got"]) == box.trouble
             functions.append(entry(lab, exercise, rows, fault) | ({"mistake": "import"} if unread else {}))
         box.close()
-    score = sum((Fraction(f.pop("share")) for f in functions), Fraction(0))
+    shares = [f.pop("share") for f in functions]
+    for function, amount in zip(functions, to_cents(shares)):
+        function["score"] = points(amount)
     flags = [f"passes-public-fails-hidden: {f['name']}" for f in functions if _public_only(f)]
     result["submission"]["code_sha256"], published, longer = alike.compared(submission.files, lab.modules)
     if 2 * len(published) > longer:
         flags.append(f"written-as-in-solutions: {len(published)} of the {longer} longer functions: {', '.join(published)}")
-    return result | {"status": "graded", "score": points(score), "functions": functions, "flags": flags,
+    return result | {"status": "graded", "score": points(sum(shares, Fraction(0))), "functions": functions, "flags": flags,
                      "output_excerpt": _excerpt(box.output)}  # fmt: skip
 
 
@@ -386,7 +397,7 @@ def entry(lab, exercise, rows, fault) -> dict:
     except Exception:  # a mark counts also where a value is so odd that nothing can be said of it
         mistake, hint = "unknown", TEXTS["unknown"]
     return {
-        "name": exercise.name, "share": share, "score": points(share), "max_score": points(Fraction(exercise.points)),
+        "name": exercise.name, "share": share, "score": "", "max_score": points(Fraction(exercise.points)),
         "status": next((row["status"] for row in rows if row["status"] != "pass"), "pass"),
         "run": "helped" if fault else "own", "at_fault": fault, "mistake": mistake, "hint": hint,
         "cases": [row_of(lab, exercise, row, worth[row["id"]]) for row in rows],

@@ -474,6 +474,15 @@ def test_points_are_rounded_down_to_cents(share, shown):
     assert marking.points(share) == shown
 
 
+@given(st.lists(st.fractions(0, 5, max_denominator=36), max_size=20))
+def test_the_points_of_the_functions_add_up_to_the_score(shares):
+    rounded = marking.to_cents(shares)
+    assert sum(rounded) == Fraction(int(sum(shares) * 100), 100)
+    for share, amount in zip(shares, rounded):
+        assert abs(amount - share) < Fraction(1, 100) and (amount == share or (100 * share).denominator > 1)
+        assert amount * 100 == int(amount * 100) and amount <= -(-share // 1)
+
+
 def test_not_gradable_says_why(course):
     submission = intake.Submission("ada", "a.zip", {}, ("b.pyc",), "", reason="There is no napkin.py in it.")
     result = marking.mark(submission, LAB, "bwrap", course)
