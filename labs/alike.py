@@ -13,6 +13,12 @@ UNREADABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
 NAMED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
+@functools.cache
+def fields(kind: type) -> tuple:
+    """What of a node of this kind counts, its name apart."""
+    return tuple(name for name in kind._fields if name not in DROPPED and not (kind in NAMED and name == "name"))
+
+
 def normal(nodes: list, modules=()) -> tuple:
     """These nodes with names replaced by numbers in the order of their first use, docstrings and annotations dropped.
     `napkin.matmul_flops` is as good as `matmul_flops` where napkin is among the modules."""
@@ -34,8 +40,7 @@ def normal(nodes: list, modules=()) -> tuple:
         if not isinstance(node, ast.AST):
             return repr(node)
         named = [number(node.name)] if kind in NAMED else []
-        parts = (getattr(node, name, None) for name in node._fields if name not in DROPPED and not (named and name == "name"))
-        return (kind.__name__, *named, *map(shape, parts))
+        return (kind.__name__, *named, *[shape(getattr(node, name, None)) for name in fields(kind)])
 
     return tuple(map(shape, nodes))
 

@@ -211,17 +211,29 @@ class Box:
             self.worker = None
 
 
-def try_function(box, path, todo, allowed, careful) -> dict:
+def question(case) -> dict:
+    """What the worker is told of a case."""
+    return {"args": [wire.encode(a) for a in case.args], "kwargs": {k: wire.encode(v) for k, v in case.kwargs.items()}}
+
+
+@functools.cache
+def public_questions(number: str, name: str) -> dict:
+    """The same of the public cases, which all learners get."""
+    return {f"public-{i}": question(case) for i, case in enumerate(spec.load(number)[name].cases)}
+
+
+def try_function(box, lab, path, todo, allowed, careful) -> dict:
     """{case id: (status, value or text)} of one function."""
     found, mark = {}, nonce()
     ids = [f"{mark}-{i}" for i in range(len(todo))]
+    public = public_questions(lab.number, path)
+    questions = [public.get(key) or question(case) for key, case in todo]
     box.open()
     if box.trouble:
         return {key: box.trouble for key, _ in todo}
     try:
         box.worker.say({"run": path, "answered": sorted(allowed), "careful": careful, "cases": [
-            {"id": one, "args": [wire.encode(a) for a in case.args], "kwargs": {k: wire.encode(v) for k, v in case.kwargs.items()}}
-            for one, (_, case) in zip(ids, todo)]}, 2)  # fmt: skip
+            {"id": one} | asked for one, asked in zip(ids, questions)]}, 2)  # fmt: skip
         until = min(time.monotonic() + LIMITS["function_seconds"], box.until)
         for one, (key, _) in zip(ids, todo):
             status, value = reply_to(one, path, box.worker, allowed, until)
@@ -342,7 +354,7 @@ def mark(submission, lab: spec.Lab, backend: str, course: Path, secret: bytes = 
 
         def run(exercise, allowed, careful):
             path = lab.path(exercise)
-            return judged(lab, exercise, todo[exercise.name], try_function(box, path, todo[exercise.name], allowed - {path}, careful))
+            return judged(lab, exercise, todo[exercise.name], try_function(box, lab, path, todo[exercise.name], allowed - {path}, careful))
 
         def again(rows):
             return not _all_right(rows) and not box.trouble and not any(row["status"] in ("missing", "not-implemented") for row in rows)
