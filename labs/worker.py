@@ -18,23 +18,26 @@ and enough where all is right. While a function runs it may ask: {"ask": name,
 
 import functools
 import gc
-import importlib.util
+import importlib
 import os
 import resource
 import sys
 import time
 from pathlib import Path
 
-def later(name: str) -> None:
-    """Import a module when something in it is asked for. `dataclasses` imports inspect, which is a quarter of the time
-    that this process takes to start, and hardly ever asks."""
-    spec = importlib.util.find_spec(name)
-    spec.loader = importlib.util.LazyLoader(spec.loader)
-    sys.modules[name] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(sys.modules[name])
+class Later(type(sys)):
+    """A module that is imported when something in it is asked for. (importlib's LazyLoader does so at the next import.)"""
+
+    def __getattr__(self, name):
+        if sys.modules.get(self.__name__) is self:
+            del sys.modules[self.__name__]
+            self.__dict__.update(vars(importlib.import_module(self.__name__)))
+            return getattr(self, name)
+        raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
 
 
-later("inspect")
+# `dataclasses` imports it and hardly ever asks, and it takes a quarter of the time in which this process starts.
+sys.modules["inspect"] = Later("inspect")
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.argv, (READ, WRITE) = sys.argv[:1], map(int, sys.argv[1:3])
 

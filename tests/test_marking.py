@@ -150,6 +150,15 @@ def test_a_decorator_of_ones_own_changes_nothing(marked, reference, above, below
     assert text.count(above + below) >= 3 and marked(text.replace("\n@", logged, 1))["score"] == "39"
 
 
+def test_a_file_that_inspects_itself_finds_all_that_there_is(marked, reference):
+    text = "import inspect\nfrom inspect import signature\n" + reference + """
+
+assert [*inspect.signature(training_flops).parameters] == [*signature(training_flops).parameters] == ["n_params", "n_tokens"]
+assert inspect.getdoc(training_flops) and not hasattr(inspect, "nothing") and sys.modules["inspect"].signature
+"""
+    assert marked("import sys\n" + text)["score"] == "39"
+
+
 def test_the_same_answer_to_many_cases_is_worth_as_much_as_one(marked, course):
     """A constant earns little, however many cases it happens to meet."""
     for name in ("position_scalars", "norm_scalars"):
