@@ -76,12 +76,16 @@ def own(name: str, files: dict[str, str]) -> intake.Submission:
     return intake.Submission(learner=name, name=name, files=texts, unexpected=(), sha256=intake.digest(texts))
 
 
+def starter_and_reference(lab: spec.Lab, course: Path) -> tuple[dict, dict]:
+    """The lab's files with every hole empty, and the same with the reference's bodies in them."""
+    starter = {f"{m}.py": (course / f"costlib/{m}.py").read_text(encoding="utf-8") for m in lab.modules}
+    answers = {f"{m}.py": (ROOT / f"solutions/{m}.py").read_text(encoding="utf-8") for m in lab.modules}
+    return starter, {file: holes.filled(text, answers[file], file[:-3]) for file, text in starter.items()}
+
+
 def try_itself(lab: spec.Lab, backend: str, course: Path) -> None:
     """Mark four files whose marks are known; Broken where one comes out otherwise."""
-    starter = {f"{m}.py": (course / f"costlib/{m}.py").read_text(encoding="utf-8") for m in lab.modules}
-    reference = {
-        f"{m}.py": holes.filled(starter[f"{m}.py"], (ROOT / f"solutions/{m}.py").read_text(encoding="utf-8"), m) for m in lab.modules
-    }
+    starter, reference = starter_and_reference(lab, course)
     last = lab.exercises[-1]
     module, name = lab.path(last).split(".")
     endless = reference | {f"{module}.py": reference[f"{module}.py"] + f"\n\ndef {name}(*args, **kwargs):\n    while True:\n        pass\n"}
@@ -138,9 +142,13 @@ def _begin(numbers) -> None:
         numbers.value += 1
 
 
+def unmarked(submission, lab, backend, secret, cases) -> dict:
+    """A result before anything is marked: it says of what and how."""
+    return marking.empty_result(submission, lab, backend, marking.label(marking.seed_for(secret, lab.number, submission.learner), cases))
+
+
 def broken(submission, lab, backend, secret, cases, why) -> dict:
-    label = marking.label(marking.seed_for(secret, lab.number, submission.learner), cases)
-    return marking.empty_result(submission, lab, backend, label) | {"status": "grader-broken", "reason": why}
+    return unmarked(submission, lab, backend, secret, cases) | {"status": "grader-broken", "reason": why}
 
 
 def _one(submission, number, backend, course, secret, cases) -> dict:
@@ -192,8 +200,7 @@ def run(lab, submissions, out: Path, backend: str, secret: bytes, cases: dict, j
     out.mkdir(parents=True, exist_ok=True)
     todo = []
     for submission in submissions:
-        label = marking.label(marking.seed_for(secret, lab.number, submission.learner), cases)
-        expected = marking.empty_result(submission, lab, backend, label)
+        expected = unmarked(submission, lab, backend, secret, cases)
         if not (submission.sha256 and kept(file_of(out, lab, submission.learner), expected)):
             todo.append(submission)
     say(len(submissions) - len(todo), len(submissions))

@@ -1,8 +1,9 @@
 """What is a submission worth, and which mistakes are in it? The judge's side: it holds the answers, and runs no
 learner's code.
 
-Every function is judged twice at most: on the learner's own helpers, and, if it fails where a helper is not right,
-with the calls to its prerequisites answered by the judge. The better result counts, so one mistake costs one mark.
+Every function is judged on the learner's own helpers, together with the others and, if it fails so, in a process of its
+own; and if it still fails where a helper is not right, with the calls to its prerequisites answered by the judge. The
+best result counts, so one mistake costs one mark.
 """
 
 import functools

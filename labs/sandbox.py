@@ -28,7 +28,9 @@ LIMITS = {  # seconds and bytes; CPU, AS, FSIZE, ... are the operating system's 
     "asks": 2000, "CPU": 30, "AS": 2**28, "FSIZE": 2**20, "NOFILE": 64, "NPROC": 8, "CORE": 0, "tmp_bytes": 2**24,
 }  # fmt: skip  # AS is of one process: NPROC of them bound what a submission can take
 BACKENDS = ("bwrap", "setpriv", "none")
-FIRST_UID = 60_000  # a user of its own for every sandbox at a time, so that they cannot use up each other's processes
+# A user of its own for every sandbox at a time, so that they cannot use up each other's processes; nor those of another
+# batch on this machine. 60,000 to 61,183 are nobody's on Debian and systemd.
+FIRST_UID = 60_000 + os.getpid() % 70 * 16
 KEPT_OUTPUT = 2048
 SHARED = ("/tmp", "/var/tmp", "/dev/shm")  # where any user may write
 

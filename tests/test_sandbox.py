@@ -101,7 +101,7 @@ def test_once_closed_nothing_of_it_is_left(backend, course, tmp_path):  # noqa: 
     for path in (tmp_path, tmp_path.parent):
         path.chmod(0o755)
     file = tmp_path / "napkin.py"
-    slot = SLOT + 20  # no bystander's
+    slot = SLOT + 1  # no bystander's
     file.write_text("import os\nfor _ in range(4):\n    if os.fork() == 0:\n        while True: pass\n")
     for _ in range(5):
         worker = sandbox.Worker(backend, course, {"napkin.py": file}, slot)
@@ -194,6 +194,6 @@ def test_with_setpriv_no_other_submission_can_be_read():
         Path(scratch).chmod(0o711)
         course, files = sandbox.course_copy(Path(scratch) / "course"), {"napkin.py": b"x = 1\n"}
         with sandbox.placed("setpriv", course, files, slot=SLOT) as (place, _):
-            for slot, seen in ((SLOT, "costlib"), (SLOT + 1, "closed")):
+            for slot, seen in ((SLOT, "costlib"), (SLOT + 2, "closed")):
                 command = [*sandbox._as_nobody(slot), python, "-I", "-c", look, str(place)]
                 assert seen in subprocess.run(command, capture_output=True, text=True, check=True).stdout
